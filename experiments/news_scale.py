@@ -23,7 +23,7 @@ OTHERS = (16, 64, 250)
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
 """Balancing periods of the other services in seconds: NEVER_S is longer than a run, to measure NEWS alone; OFTEN_S is
-the default, which one set-up uses."""
+the default, for one of the set-ups."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0

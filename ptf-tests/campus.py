@@ -1,10 +1,11 @@
 """Test the Tofino gateway on Tofino's model by a finsy program: `campus.py`, as root, with $SDE_INSTALL.
 
-The gateway's test program is campus. The controller is a learning switch, like finsy's example: a digest reports each
-new host, and an idle timeout removes a silent one. It also uses a ternary table with direct counters, a register, and
-packets to and from the controller.
+The gateway's test program is campus. The controller is a learning switch, like the example in finsy: a digest reports
+each new host, and an idle timeout removes a silent host. The controller also uses a ternary table with direct counters,
+a register, packet-ins and packet-outs.
 
-``--shell PYTHON`` names an interpreter that has p4runtime-shell: campus_shell.py then makes the same requests with it.
+``--shell PYTHON`` names an interpreter that has p4runtime-shell. campus_shell.py then makes the same requests with
+p4runtime-shell.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CAMPUS = ROOT / "gateway/tests/campus"
 LOGS = ROOT / "results/ptf/campus"
 PORTS = [1, 2, 3]
 FLOOD = 1
-"""The multicast group of all ports."""
+"""Number of the multicast group that contains all ports."""
 SILENT_S = 2
 """Seconds without a frame after which the switch reports a host as idle."""
 AWAIT_S = 20.0
@@ -43,14 +44,14 @@ ADA, BOB = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
 
 class NoConfig:
-    """An empty device config, since the driver has loaded the program already."""
+    """An empty device configuration, because the driver has already loaded the program."""
 
     def __bytes__(self) -> bytes:
         return b""
 
 
 class LearningSwitch:
-    """The controller's state: the port of each host that a digest reported, and the packets that were punted."""
+    """A controller that learns hosts: the port of each host that a digest reported, and the received packet-ins."""
 
     def __init__(self, switch: fy.Switch) -> None:
         self.switch = switch
@@ -58,7 +59,7 @@ class LearningSwitch:
         self.punted: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Set up the empty switch, and start the tasks that read from it."""
+        """Write the first entries into the empty switch, and start the tasks that read from the switch."""
         for reader in (self._digests, self._timeouts, self._packets):
             self.switch.create_task(reader())
         flood = fy.P4TableAction("flood", group=FLOOD)
@@ -102,7 +103,7 @@ class LearningSwitch:
 
 
 class Wires:
-    """The other ends of the switch's ports."""
+    """The test's ends of the cables that lead to the switch's ports."""
 
     def __init__(self, cables: list[namespaces.Cable]) -> None:
         self._sockets = {}
@@ -113,7 +114,7 @@ class Wires:
             self._sockets[cable.port] = wire
 
     def send(self, port: int, frame: bytes) -> None:
-        """Put a frame on a wire."""
+        """Send a frame to a port of the switch."""
         self._sockets[port].send(frame)
 
     async def receives(self, port: int, frame: bytes) -> None:
@@ -123,7 +124,7 @@ class Wires:
                 pass
 
     def is_silent(self, port: int, frame: bytes) -> bool:
-        """Return whether the switch has not sent this frame by the port so far."""
+        """Return whether the switch has not sent this frame by the port since the last call."""
         while True:
             try:
                 if self._sockets[port].recv(2048).startswith(frame):
@@ -133,31 +134,31 @@ class Wires:
 
 
 async def read(switch: fy.Switch, entities: Any) -> list[Any]:
-    """Return all of the switch's entries that match the given entities."""
+    """Return all entries of the switch that match the given entities."""
     answers: Any = switch.read(entities)
     return [entry async for entry in answers]
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until the condition is true, then print ``what``, a description of it."""
+    """Wait until the condition is true, then print the condition's description `what`."""
     async with asyncio.timeout(AWAIT_S):
-        while not condition():  # noqa: ASYNC110 (frames of the kernel's, entries of the switch's: no event of ours)
+        while not condition():  # noqa: ASYNC110 (kernel and switch change the state; no event here)
             await asyncio.sleep(0.1)
     print(f"ok: {what}", flush=True)
 
 
 def station_frame(source: str, destination: str) -> bytes:
-    """Return a frame that is not IPv4."""
+    """Return an Ethernet frame that contains no IPv4 packet."""
     return octets(Ether(src=source, dst=destination, type=0x88B5) / bytes(60))
 
 
 def datagram(source: str, ttl: int = 64) -> bytes:
-    """Return an IPv4 datagram of 90 bytes, after Ethernet's header."""
+    """Return an Ethernet frame with an IPv4 datagram of 90 bytes."""
     return octets(Ether(src=ADA, dst=BOB) / IP(src=source, dst="10.2.0.1", ttl=ttl) / UDP(sport=1, dport=2) / bytes(62))
 
 
 async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
-    """Check that a digest learns a host, that frames to it leave by its port alone, and that its silence removes it."""
+    """Check that a digest reports a new host, that only the host's port receives its frames, and that it expires."""
     ada, bob = (int(address.replace(":", ""), 16) for address in (ADA, BOB))
     first = station_frame(ADA, BOB)
     wires.send(1, first)
@@ -174,7 +175,7 @@ async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def filters(app: LearningSwitch, wires: Wires) -> None:
-    """Check that of two matching ternary entries the one with the higher priority applies, and counts."""
+    """Check that the ternary entry with the higher priority applies and counts if two entries match."""
 
     def rule(source: str, priority: int, action: str, **more: object) -> fy.P4TableEntry:
         match = fy.Match({"source": source, **more})
@@ -210,7 +211,7 @@ async def filters(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def sends(app: LearningSwitch, wires: Wires) -> None:
-    """Check that a packet of the controller leaves by the port that its header names."""
+    """Check that the switch sends a packet-out by the port in the packet-out's header."""
     frame = station_frame(BOB, ADA)
     await app.switch.write([fy.P4PacketOut(frame, egress_port=2, unused=0)])
     await wires.receives(2, frame)
@@ -218,7 +219,7 @@ async def sends(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def program(address: str, cables: list[namespaces.Cable]) -> None:
-    """Push campus, run the learning switch, send it frames, and clear it."""
+    """Install the program campus, run the learning switch, send frames to the switch, and delete all entries."""
     options = fy.SwitchOptions(p4info=CAMPUS / "campus.p4info.txtpb", p4blob=NoConfig(), p4force=True)
     async with fy.Switch("campus", address, options) as switch:
         app, wires = LearningSwitch(switch), Wires(cables)
@@ -230,7 +231,7 @@ async def program(address: str, cables: list[namespaces.Cable]) -> None:
 
 
 def main() -> int:
-    """Run the checks; return the exit status."""
+    """Start the gateway and run the checks; return the exit status."""
     parser = argparse.ArgumentParser(prog="ptf-tests/campus.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--shell", metavar="PYTHON", help="an interpreter that has p4runtime-shell")
     options = parser.parse_args()

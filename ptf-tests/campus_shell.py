@@ -1,7 +1,7 @@
 """Make campus.py's requests with p4runtime-shell instead of finsy: `campus_shell.py ADDRESS FOLDER INTERFACE`.
 
-The interpreter has p4runtime-shell, which needs an older protobuf than sluice and so an environment of its own. The
-gateway at ADDRESS drives the program campus of FOLDER; INTERFACE is the other end of the switch's port 1.
+p4runtime-shell requires an older protobuf than sluice, and therefore a Python environment of its own. The gateway at
+ADDRESS drives the program campus in FOLDER; INTERFACE is the test's end of the cable to port 1 of the switch.
 """
 # pyright: reportMissingImports=false
 
@@ -30,13 +30,13 @@ HOST, STATION = "02:00:00:00:00:0c", "02:00:00:00:00:0d"
 FRAME = bytes.fromhex("02000000000d02000000000c88b5") + bytes(60)
 AWAIT_S = 20.0
 ALL_PROTOCOLS = 3
-"""ETH_P_ALL (linux/if_ether.h)."""
+"""ETH_P_ALL of linux/if_ether.h: frames of all protocols."""
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
-"""linux/socket.h, linux/if_packet.h."""
+"""Socket option of linux/socket.h and linux/if_packet.h: do not receive outgoing frames."""
 
 
 def tables() -> list[Any]:
-    """Write a ternary entry and a route by a group; return their entries in the order in which they can be deleted."""
+    """Write a ternary entry and a route that uses a group; return all entries in the order in which to delete them."""
     rule = TableEntry("Ingress.acl")(action="Ingress.deny", priority=7)
     rule.match["hdr.ipv4.source"] = "10.1.0.0&&&255.255.0.0"
     rule.match["hdr.ipv4.total_length"] = "60..200"
@@ -60,7 +60,7 @@ def tables() -> list[Any]:
 
 
 def copies() -> list[Any]:
-    """Write a multicast group and a clone session; return them."""
+    """Write a multicast group and a clone session; return both entities."""
     entities = [MulticastGroupEntry(2).add(1).add(2), CloneSessionEntry(9).add(3)]
     for each in entities:
         each.insert()
@@ -69,7 +69,7 @@ def copies() -> list[Any]:
 
 
 def notifications(wire: socket.socket) -> list[Any]:
-    """Check the digest of a new host and the notification of an idle entry; return what was written."""
+    """Check the digest of a new host and the notification of an idle entry; return the written entities."""
     digest = DigestEntry("new_host")
     digest.max_list_size, digest.ack_timeout_ns = 1, 10**9
     digest.insert()
@@ -88,7 +88,7 @@ def notifications(wire: socket.socket) -> list[Any]:
 
 
 def packet_out(wire: socket.socket) -> None:
-    """Check that a packet of the controller leaves by the port that its header names."""
+    """Check that the switch sends a packet-out by the port in the packet-out's header."""
     out = PacketOut(FRAME)
     out.metadata["egress_port"] = "1"
     out.metadata["unused"] = "0"
@@ -99,7 +99,7 @@ def packet_out(wire: socket.socket) -> None:
 
 
 def main() -> None:
-    """Write entities of every kind, read them back, send a frame, and delete them."""
+    """Write entities of every kind, read all of them, send a frame, and delete the entities."""
     address, folder, interface = sys.argv[1:]
     program = FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), os.devnull)
     sh.setup(1, address, (0, 1000), config=program, verbose=False)
@@ -121,5 +121,5 @@ if __name__ == "__main__":
         main()
     except BaseException:
         traceback.print_exc()
-        os._exit(1)  # the threads of p4runtime-shell wait for the stream, and would keep the interpreter alive
+        os._exit(1)  # the threads of p4runtime-shell never end, so the interpreter would not either
     os._exit(0)

@@ -18,7 +18,7 @@ from harness.exclusions import BY_DESIGN  # noqa: E402
 LOGS = ROOT / "results" / "ptf"
 PAGE = ROOT / "docs" / "results" / "packet-tests.md"
 SWITCHES = {"embedded": "embedded switch", "bmv2": "BMv2", "tofino": "Tofino's model"}
-"""Switches with a column on the page, by the values of $SWITCH."""
+"""Switches that have a column on the page, by the value of $SWITCH."""
 
 HEAD = """# Packet tests on every target
 
@@ -31,20 +31,20 @@ Anew: `make ptf`, `SWITCH=bmv2 make ptf`, `SWITCH=tofino make ptf`, then `make p
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the suite on one switch."""
+    """A run of all or some packet tests on one switch."""
 
     switch: str
     about: dict[str, str]
-    """The run's description, as `results.describe` writes it."""
+    """The description of the run, as `results.describe` writes it."""
     tests: Sequence[dict[str, str]]
-    """One line of `results.jsonl` for each test."""
+    """The lines of `results.jsonl`, one for each test."""
 
     def of(self, outcome: str) -> list[dict[str, str]]:
         """Return the tests with this outcome."""
         return [test for test in self.tests if test["outcome"] == outcome]
 
     def excluded(self) -> list[dict[str, str]]:
-        """Return the tests that the target cannot pass by design."""
+        """Return the tests that the target skips because it cannot pass them by design."""
         return [test for test in self.of("skipped") if test["reason"].startswith(BY_DESIGN)]
 
 
@@ -58,7 +58,7 @@ def read(logs: Path) -> Iterator[Run]:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Return the page's text."""
+    """Return the text of the page."""
     numbers = _table(
         ["", *(SWITCHES[run.switch] for run in runs)],
         [
@@ -81,7 +81,7 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def _by_stage(runs: Sequence[Run]) -> str:
-    """Return a table of stages: how many tests passed, of how many that were not skipped."""
+    """Return a table of stages with the number of passed tests, and the number of tests that were not skipped."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for run in runs:
         for test in run.tests:
@@ -102,7 +102,7 @@ def _table(heading: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
 
 
 def main() -> int:
-    """Write the page; return the exit status, which is 2 without any recorded run."""
+    """Write the page; return the exit status, which is 2 if no run is recorded."""
     runs = list(read(LOGS))
     if not runs:
         print(f"ptf-page: no run is in {LOGS}; make ptf", file=sys.stderr)

@@ -1,8 +1,9 @@
 """Run the packet tests: `run.py [--switch embedded|bmv2|tofino] [tests]`, as root.
 
-Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and prints which tests passed. A
-test is named `module.Class`; `module` stands for all tests of a module. Logs go to results/ptf/SWITCH/. With `--grpc`
-and `--port-map` the tests use a switch that already runs (a model or a box, ptf-tests/README.md).
+The runner makes a network namespace with a cable for each port, starts the switch there, runs ptf and prints which
+tests passed. A test is named `module.Class`; `module` means all tests of a module. Logs are written to
+results/ptf/SWITCH/. With `--grpc` and `--port-map` the tests use a switch that already runs, such as Tofino's model
+(ptf-tests/README.md).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"
 LOGS = ROOT / "results" / "ptf"
 QUEUE = 4096
-"""Frames that ptf queues for a test, on each port."""
+"""Number of frames that ptf queues for a test on each port."""
 
 
 def arguments() -> argparse.Namespace:
@@ -70,7 +71,10 @@ def arguments() -> argparse.Namespace:
 
 @contextmanager
 def log_folder(switch: str) -> Generator[Path]:
-    """Yield a folder for this run's logs, which becomes results/ptf/SWITCH at the end: runs do not mix."""
+    """Yield a new folder for the logs of this run, which becomes results/ptf/SWITCH when the run ends.
+
+    Logs of different runs therefore do not mix.
+    """
     LOGS.mkdir(parents=True, exist_ok=True)
     running = Path(tempfile.mkdtemp(prefix=f".{switch}-", dir=LOGS))
     try:
@@ -81,20 +85,20 @@ def log_folder(switch: str) -> Generator[Path]:
 
 
 def ptf_command(options: argparse.Namespace) -> list[str]:
-    """Return ptf's command line without its interfaces."""
+    """Return ptf's command line without the interfaces."""
     script = Path(sys.executable).with_name("ptf")
     return [sys.executable, str(script), "--test-dir", str(HERE / "stages"), *options.tests]
 
 
 def environment(outcome: Path | None = None) -> dict[str, str]:
-    """Return an environment in which ptf finds the harness, and the harness writes each test's outcome to a file."""
+    """Return an environment in which ptf finds the harness, and the harness writes outcomes of tests to a file."""
     search_path = os.pathsep.join([str(HERE), str(ROOT / "controller"), str(ROOT)])
     extra = {results.VARIABLE: str(outcome)} if outcome else {}
     return {**os.environ, "PYTHONPATH": search_path, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 
 
 def run(options: argparse.Namespace, logs: Path) -> int:
-    """Run the tests; return the number of failures, at least 1 if ptf itself failed."""
+    """Run the tests; return the number of failures, which is at least 1 if ptf itself failed."""
     if options.grpc is not None:
         switch = targets.Given(options.grpc, options.device_id, options.thrift)
         return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)))
@@ -107,7 +111,7 @@ def run(options: argparse.Namespace, logs: Path) -> int:
 
 
 def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: list[tuple[int, str]]) -> int:
-    """Run ptf against a switch that serves, with its ports in the order of the plan; return ptf's exit status."""
+    """Run ptf against a running switch with its ports in the order of the plan; return ptf's exit status."""
     command = ptf_command(options)
     for port, interface in ports:
         command += ["--interface", f"{port}@{interface}"]
@@ -144,15 +148,15 @@ def summary(logs: Path, code: int, last_output: str = "") -> int:
 
 
 def interrupted(_number: int, _frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, so that SIGTERM unwinds like Ctrl-C."""
+    """Raise KeyboardInterrupt, so that SIGTERM ends the run in the same way as Ctrl-C."""
     raise KeyboardInterrupt
 
 
 def main() -> int:
-    """Run the tests; return the exit status: 0 if every test passed."""
+    """Run the tests; return the exit status, which is 0 if every test passed."""
     options = arguments()
     if options.list:
-        # ptf replaces its log file, even if that is a device.
+        # ptf replaces its log file by a new one, even if that file is a device.
         with tempfile.TemporaryDirectory(prefix="sluice-ptf-") as folder:
             words = [*ptf_command(options), "--list-test-names", "--log-file", f"{folder}/ptf.log"]
             return subprocess.run(words, env=environment(), check=False).returncode

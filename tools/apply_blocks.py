@@ -1,11 +1,12 @@
-"""Proves over the text of P4 sources that the apply block of every control reads as a diagram.
+"""Checks, in the text of P4 sources, that the apply block of every control reads as a diagram.
 
-An apply block has at most 50 lines: those between its braces that hold more than a comment. A preprocessor's line
-counts, and so does each line of a call that goes over several. Functions, actions and other controls that it calls do
-not count.
+An apply block has at most 50 lines. All lines between its braces that contain more than a comment are counted, also
+preprocessor lines, and every line of a call that extends over several lines. The bodies of functions, actions and
+controls that the block calls are not counted.
 
-Neither an apply block nor an action has a preprocessor's `#if` inside: where targets differ, a control, a function or a
-file is chosen as a whole. Exit status 1, and the places, where a source breaks a rule. No compiler is needed.
+Neither an apply block nor an action contains a preprocessor condition (`#if`): where targets differ, the source selects
+a complete control, function or file. If a source breaks a rule, the tool prints the locations and exits with status 1.
+No compiler is needed.
 """
 
 import argparse
@@ -21,7 +22,8 @@ MOST_LINES = 50
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 CONTROL = re.compile(r"\bcontrol\s+(\w+)")
 BLOCK = re.compile(r"\bapply\s*\{|\baction\s+(\w+)\s*\([^)]*\)\s*\{")
-"""Begins a control's apply block or an action. A RegisterAction's `apply` has parameters and does not match."""
+"""The beginning of a control's apply block or of an action. A RegisterAction's `apply` has parameters and so does not
+match."""
 CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif|else|endif)\b")
 
 
@@ -30,11 +32,11 @@ class Block:
     """The apply block of a control, or an action."""
 
     control: str
-    """Name of the control that the block or action belongs to; empty outside of controls."""
+    """Name of the control that contains the block or action; empty outside of controls."""
     action: str
     """Name of the action; empty for an apply block."""
     line: int
-    """Number of the source's line with the opening brace."""
+    """The number of the source line with the opening brace."""
     body: str
     """The text between the braces, without comments."""
 
@@ -45,23 +47,24 @@ class Block:
 
     @property
     def length(self) -> int:
-        """The number of lines that hold more than a comment."""
+        """The number of lines that contain more than a comment."""
         return sum(bool(line.strip()) for line in self.body.splitlines())
 
     @property
     def conditions(self) -> list[int]:
-        """Numbers of the source's lines inside the block that hold a preprocessor's condition."""
+        """The numbers of the source lines inside the block that contain a preprocessor condition."""
         lines = enumerate(self.body.splitlines(), self.line)
         return [number for number, line in lines if CONDITION.match(line)]
 
 
 def without_comments(text: str) -> str:
-    """Return the text without comments and strings; the number of lines stays the same."""
+    """Return the text without comments and strings, but with the same number of lines."""
     return COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def end_of(text: str, start: int) -> int:
-    """Return the position of a block's closing brace, or the text's end; `start` is just behind the opening brace."""
+    """Return the position of a block's closing brace, or the text's end. `start` is directly behind the opening
+    brace."""
     depth = 1
     for brace in re.finditer(r"[{}]", text[start:]):
         depth += 1 if brace[0] == "{" else -1
@@ -71,7 +74,7 @@ def end_of(text: str, start: int) -> int:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yield the apply blocks and actions of a source in its order."""
+    """Yield the apply blocks and actions of a source, in order."""
     text = without_comments(text)
     controls = [(match.start(), match[1]) for match in CONTROL.finditer(text)]
     for match in BLOCK.finditer(text):
@@ -82,7 +85,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def broken(path: Path) -> Iterator[str]:
-    """Yield a message for every rule that a source breaks, with the place and what to do."""
+    """Yield a message for every rule that a source breaks, with the location and the remedy."""
     place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     for block in blocks(path.read_text()):
         if not block.action and block.length > MOST_LINES:

@@ -1,6 +1,6 @@
 """Builds the wheels that an installation needs: the controller's, and that of the switch, the agent and the gateway.
 
-The programs must have been built by cargo (`make dist` does that); this tool needs no network.
+The programs must have been built by cargo before (`make dist` builds them); this tool needs no network.
 """
 
 from __future__ import annotations

@@ -15,20 +15,21 @@ from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "fuzz/corpus"
 KEPT = ROOT / "fuzz/seeds"
-"""Folder of the seeds in git: those of the targets of rules and agent, which tests run as well."""
+"""Folder of the seeds in git: those of the fuzz targets for rules and agent, which tests run as well."""
 P4_FOLDERS = ("switch/engine/tests/p4", "crates/p4runtime/tests/p4")
 EVERYTHING = ROOT / "crates/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200
 PACKETS = 8
-"""Packets in each script."""
+"""The number of packets in each script."""
 PACKET = 0
-"""The byte that begins a packet in a script; see fuzz/src/lib.rs."""
+"""The byte with which a packet begins in a script; see fuzz/src/lib.rs."""
 WRITE, READ, PIPELINE, STREAM = 0, 1, 2, 3
 """First bytes of inputs of the fuzz target `p4runtime`, by kind of request."""
 
 
 def script(frames: list[tuple[int, bytes]]) -> bytes:
-    """Return packets as an untraced script of `sluice_fuzz::play`: a delay, a port and a length precede each packet."""
+    """Return packets as an untraced script for `sluice_fuzz::play`: a delay, a port and a length precede each
+    packet."""
     steps = (
         b"\0\0" + bytes([PACKET]) + port.to_bytes(2, "big") + len(frame).to_bytes(2, "big") + frame
         for port, frame in frames
@@ -91,12 +92,12 @@ direct_meter_entry { table_entry { table_id: 0x02000001 is_default_action: true 
 direct_counter_entry { table_entry { table_id: 0x02000001 is_default_action: true } data { packet_count: 1 } }
 table_entry { table_id: 0x02000003 is_default_action: true metadata: "m" action { action { action_id: 0x01000005 } } }
 """
-"""A default entry, and entities other than table entries, for the tests' `everything.p4`. A line without indent
-begins an entity."""
+"""A default entry, and entities other than table entries, for the tests' program `everything.p4`. A line without
+indentation begins an entity."""
 
 
 def others(p4info: p4i.P4Info) -> list[bytes]:
-    """Return writes of all other entities, messages of the stream channel, and requests about the pipeline."""
+    """Return writes of all other entities, messages of the stream channel, and requests that concern the pipeline."""
     texts = re.split(r"\n(?=\w)", OTHERS.strip())
     entities = [text_format.Parse(text, p4r.Entity()) for text in texts]
     entities += [p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=digest.preamble.id)) for digest in p4info.digests]

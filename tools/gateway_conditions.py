@@ -1,12 +1,12 @@
-"""Proves over compiled BMv2 JSON that the stages' conditions are ones that a Tofino can decide.
+"""Checks, in compiled BMv2 JSON, that a Tofino can evaluate the conditions of the stages.
 
-A gateway compares: a field, or bits of it, with a constant, over at most 44 bits; or two fields of at most 32 bits for
-equality. It cannot add, and it has no "less than" between fields. p4c moves what is computed in an apply block
-into the conditions that use it; what a condition tests is therefore computed in actions. Exit status 1, and the places,
-where a condition does more.
+A gateway (Tofino's unit for conditions) compares either a field, or bits of a field, with a constant, over at most 44
+bits; or two fields of at most 32 bits for equality. It cannot add, and it has no "less than" between fields. p4c moves
+expressions that an apply block computes into the conditions that use them; therefore values that a condition tests are
+computed in actions. If a condition needs more, the tool prints the location and exits with status 1.
 
-Only conditions that come from p4src/stages are held to it: those of p4src/v1model are BMv2's own. So are those with no
-place: whether a table was hit, and `later` of common/types.p4, which no stage calls.
+Only conditions in p4src/stages are checked: those in p4src/v1model are only for BMv2. Conditions without a source
+location are not checked either: whether a table was hit, and `later` of common/types.p4, which no stage calls.
 """
 
 import argparse
@@ -21,19 +21,19 @@ Json = dict[str, Any]
 
 STAGES = "p4src/stages/"
 CONSTANT_BITS = 44
-"""Most bits that a gateway can compare with constants: 32 bits of its input bytes and 12 bits of a hash."""
+"""The largest number of bits that a gateway can compare with constants: 32 bits of its input bytes and 12 of a hash."""
 FIELD_BITS = 32
-"""Width in bits of the widest fields that a gateway can compare with each other."""
+"""The width in bits of the widest fields that a gateway can compare with each other."""
 COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 LOGIC = {"and", "or", "not"}
 
 
 class ConditionError(Exception):
-    """A condition that a gateway cannot decide, with the reason."""
+    """A gateway cannot evaluate a condition; the message states the reason."""
 
 
 def widths(program: Json) -> dict[str, int]:
-    """Return the width in bits of every field, by `header.field`."""
+    """Return the width in bits of every field, by the field's name `header.field`."""
     types = {kind["name"]: kind["fields"] for kind in program["header_types"]}
     return {
         f"{header['name']}.{field[0]}": field[1]
@@ -49,7 +49,8 @@ def constant(operand: Json | None) -> int | None:
 
 
 def bits(operand: Json, known: Mapping[str, int]) -> int | None:
-    """Return the width of a field or of a field's slice, None for a constant. Raises ConditionError when computed."""
+    """Return the width of a field or of a slice of a field; None for a constant. Raises ConditionError if the operand
+    is computed."""
     if operand["type"] == "expression":
         inner: Json = operand["value"]
         if "op" not in inner:
@@ -66,7 +67,7 @@ def bits(operand: Json, known: Mapping[str, int]) -> int | None:
 
 
 def decide(expression: Json, known: Mapping[str, int]) -> None:
-    """Check a condition. Raises ConditionError where a gateway cannot decide it."""
+    """Check a condition. Raises ConditionError if a gateway cannot evaluate it."""
     if expression["type"] != "expression":
         return
     value: Json = expression["value"]
@@ -85,7 +86,7 @@ def decide(expression: Json, known: Mapping[str, int]) -> None:
 
 
 def compare(value: Json, known: Mapping[str, int]) -> None:
-    """Check a comparison. Raises ConditionError where a gateway cannot make it."""
+    """Check a comparison. Raises ConditionError if a gateway cannot evaluate it."""
     left, right = (bits(value[side], known) for side in ("left", "right"))
     if left is not None and right is not None:
         if value["op"] not in ("==", "!="):
@@ -97,7 +98,7 @@ def compare(value: Json, known: Mapping[str, int]) -> None:
 
 
 def undecidable(program: Json) -> Iterator[str]:
-    """Yield a message for every condition of the stages that a gateway cannot decide, with place and reason."""
+    """Yield a message, with location and reason, for every condition of the stages that a gateway cannot evaluate."""
     known = widths(program)
     for pipeline in program["pipelines"]:
         for conditional in pipeline["conditionals"]:

@@ -39,7 +39,8 @@ def title(text: str) -> str:
 
 
 def rows(area: str) -> Iterator[str]:
-    """Yield a row for each decision of an area, with the status unless the decision simply holds."""
+    """Yield a row for each decision of an area. The row states the decision's status, unless the decision is
+    accepted."""
     for path in decisions():
         text = path.read_text()
         said = parts(text)

@@ -1,6 +1,6 @@
 """Generates the descriptors of the agent's control messages (controller/sluice/agents) from agent/proto.
 
-`--check` compares instead of writing and exits 1 when they differ. Needs `protoc`.
+`--check` compares the descriptors instead of writing them, and exits with status 1 if they differ. Requires `protoc`.
 """
 
 import argparse
@@ -17,7 +17,7 @@ PROTO = Path(__file__).resolve().parent.parent / "agent/proto/agent.proto"
 
 
 def descriptors() -> str:
-    """Return the module with the descriptors as text."""
+    """Return the descriptors of the control messages as text."""
     with tempfile.NamedTemporaryFile() as out:
         subprocess.run(["protoc", f"-I{PROTO.parent}", f"--descriptor_set_out={out.name}", PROTO.name], check=True)
         (file,) = descriptor_pb2.FileDescriptorSet.FromString(Path(out.name).read_bytes()).file
@@ -25,7 +25,7 @@ def descriptors() -> str:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Write the descriptors, or compare them with `--check`; return 1 when they differ."""
+    """Write the descriptors or, with `--check`, compare them; return 1 if they differ."""
     parser = argparse.ArgumentParser(prog="python -m tools.gen_agent", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     if not parser.parse_args(None if arguments is None else list(arguments)).check:

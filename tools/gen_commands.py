@@ -1,4 +1,5 @@
-"""Generates docs/reference/cli.md, `sluice`'s commands and options, from its parser, for `tools.gen_docs`."""
+"""Generates docs/reference/cli.md, the reference of `sluice`'s commands and options, from the argument parser, for
+`tools.gen_docs`."""
 
 import argparse
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def rows(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def row(name: str, text: str, command: argparse.ArgumentParser) -> str:
-    """Return a row: a command, its arguments, what it does, and each of its options with its help text."""
+    """Return a table row: a command, its arguments, its effect, and each of its options with the option's help text."""
     shown = (action for action in command._actions if action.help is not argparse.SUPPRESS)
     usual = [action for action in shown if not COMMON & set(action.option_strings)]
     arguments = [str(action.metavar or action.dest.upper()) for action in usual if not action.option_strings]

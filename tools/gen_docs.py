@@ -1,8 +1,8 @@
 """Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe,
 alerts.md from the rules, and what `gen_adr`, `gen_commands`, `gen_exclusions` and `gen_messages` describe.
 
-A key's values and default come from the configuration's JSON schema, its meaning from the docstring behind the field.
-`--check` compares instead of writing and exits 1 when they differ.
+The values and the default of a key come from the configuration's JSON schema; the meaning comes from the docstring
+behind the field. `--check` compares instead of writing, and exits with status 1 if a page differs.
 """
 
 import argparse
@@ -159,11 +159,11 @@ STATUS: dict[str, Any] = {
         "destinations": [dict.fromkeys(("offered", "admitted", "refused", "returning"), 0) | {"name": "-"}],
     },
 }
-"""A controller's status with an entry of each kind, so that the collector exports every metric."""
+"""A controller's status that contains an entry of each kind, so that the collector exports every metric."""
 
 
 def meanings(model: type) -> dict[str, str]:
-    """Return the docstrings behind a class's fields by field name, inherited fields included."""
+    """Return the docstrings behind a class's fields, by field name; inherited fields are included."""
     meanings_by_field: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not base.__module__.startswith("sluice."):
@@ -180,7 +180,7 @@ def meanings(model: type) -> dict[str, str]:
 
 
 def values(schema: Schema, definitions: Schema) -> str:
-    """Return the values a key accepts: a type with its bounds, alternatives, or a link to the section's table."""
+    """Return the values that a key accepts: a type with its bounds, alternatives, or a link to the section's table."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return values(definitions[name], definitions) if "enum" in definitions[name] else "section"
@@ -216,7 +216,7 @@ def default(name: str, schema: Schema, model: Schema) -> str:
 
 
 def first_sentence(schema: Schema, definitions: Schema) -> str:
-    """Return the first sentence of the docstring of a key's model; "" where the key's type is no model."""
+    """Return the first sentence of the docstring of a key's model; "" if the key's type is not a model."""
     for candidate in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
         if "$ref" in candidate:
             said = " ".join(definitions[candidate["$ref"].rpartition("/")[2]]["description"].split())
@@ -244,7 +244,7 @@ def configuration() -> str:
 
 
 def limits() -> Iterator[str]:
-    """Yield the section about the pipeline's limits, beyond which `sluice check` refuses a configuration."""
+    """Yield the section about the limits of the pipeline; `sluice check` refuses a configuration that exceeds them."""
     yield from ("", "## Limits", "", "What the program holds; `sluice check` refuses more.", "")
     yield from ("| of | at most |", "|---|---|")
     least = weight_sum(1)
@@ -305,7 +305,7 @@ PAGES = {
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Write the pages, or compare them with `--check`; return 1 when they differ."""
+    """Write the pages or, with `--check`, compare them; return 1 if a page differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.gen_docs", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args(None if arguments is None else list(arguments)).check

@@ -1,4 +1,5 @@
-"""Generates the page of what each target cannot do by design (docs/reference/exclusions.md) from ptf-tests' list."""
+"""Generates docs/reference/exclusions.md, which lists what each target cannot do by design, from a list of
+ptf-tests."""
 
 from __future__ import annotations
 

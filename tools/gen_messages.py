@@ -1,6 +1,8 @@
-"""Generates the page of the controller's warnings and what to do (docs/reference/messages.md), for `tools.gen_docs`.
+"""Generates the page of the controller's warnings and their remedies (docs/reference/messages.md), for
+`tools.gen_docs`.
 
-The messages are read from the sources. A message without a remedy here, or a remedy without a message, is an error.
+The messages are read from the sources. A message without a remedy in this file, or a remedy without a message, is an
+error.
 """
 
 import ast
@@ -74,12 +76,13 @@ def _logged(tree: ast.Module) -> Iterator[str]:
 
 
 def _is_decision(level: str, text: str) -> bool:
-    """Return whether a log call is the line of decisions: it is no warning, and its level is chosen at run time."""
+    """Return whether a log call logs a decision, which is not a warning: the level of such a call is chosen at run
+    time."""
     return (level, text) == ("log", "decision")
 
 
 def page() -> str:
-    """Return the text of messages.md. Raises ValueError when messages and remedies differ."""
+    """Return the text of messages.md. Raises ValueError if messages and remedies do not correspond."""
     if wrong := messages() ^ REMEDIES.keys():
         raise ValueError(f"tools/gen_messages.py: messages without a remedy, or remedies without one: {sorted(wrong)}")
     return PAGE + "\n".join(f"| `{text}` | {remedy} |" for text, remedy in sorted(REMEDIES.items())) + "\n"

@@ -1,7 +1,7 @@
 """Generates controller/sluice/names.py: the pipeline's names, enums, constants and sizes for Python.
 
-Names, key fields, parameters and sizes come from the P4Info; enums and constants from p4src/common. None of them is
-retyped anywhere.
+Names, key fields, parameters and sizes come from the P4Info; enums and constants come from p4src/common. So no value is
+written twice.
 """
 
 import sys
@@ -30,14 +30,14 @@ from typing import Final
 
 
 def str_enum(title: str, doc: str, entities: Iterable[p4i.Preamble]) -> Iterator[str]:
-    """Yield the source of a StrEnum whose members are aliases with full names as values."""
+    """Yield the source of a StrEnum. Its members are named by the objects' aliases; their values are the full names."""
     yield f'\n\nclass {title}(StrEnum):\n    """{doc}"""\n'
     for preamble in entities:
         yield f'    {preamble.alias.replace(".", "_").upper()} = "{preamble.name}"'
 
 
 def sizes(title: str, doc: str, enum: str, entities: Iterable[tuple[p4i.Preamble, int]]) -> Iterator[str]:
-    """Yield the source of a dict from enum member to size in cells or entries."""
+    """Yield the source of a dict from the enum's members to sizes, in cells or entries."""
     yield f"\n\n{title}: Final[dict[{enum}, int]] = {{"
     for preamble, size in entities:
         yield f"    {enum}.{preamble.alias.upper()}: {size},"
@@ -45,7 +45,8 @@ def sizes(title: str, doc: str, enum: str, entities: Iterable[tuple[p4i.Preamble
 
 
 def p4_enums(path: Path) -> Iterator[str]:
-    """Yield IntEnums for the serializable enums of a P4 file; a comment behind a member becomes its docstring."""
+    """Yield IntEnums for the serializable enums of a P4 file. The comment after a member becomes the member's
+    docstring."""
     for name, members in p4_sources.enums(path).items():
         yield f'\n\nclass {name}(IntEnum):\n    """`{name}` of {path.relative_to(ROOT)}."""\n'
         for member in members:

@@ -1,7 +1,7 @@
-"""Generates docs/reference/contract.md: what a control plane can name in the program, and what each thing means.
+"""Generates docs/reference/contract.md: the objects of the program that a control plane can name, and their meanings.
 
-Names, sizes, keys and parameters come from the P4Info of v1model's program and of Tofino's; meanings and reasons from
-p4src/common/ids.p4, and what stages do from the heads of their files.
+Names, sizes, keys and parameters come from the P4Info of v1model's and of Tofino's program. Meanings and reasons come
+from p4src/common/ids.p4; the descriptions of stages come from the heads of their files.
 """
 
 import sys
@@ -34,14 +34,14 @@ def rows(title: str, text: str, columns: str, lines: Iterable[tuple[object, ...]
 
 
 def reasons(enum: str) -> Iterator[tuple[object, ...]]:
-    """Yield number, name and meaning of each reason but `none`."""
+    """Yield number, name and meaning of each reason except `none`."""
     for reason in p4_sources.enums(IDS)[enum]:
         if reason.value:
             yield reason.value, f"`{reason.name}`", reason.text
 
 
 def stages() -> Iterator[tuple[object, ...]]:
-    """Yield each stage with its purpose and what it reads, writes and drops, with Markdown's characters escaped."""
+    """Yield each stage with its purpose and with what it reads, writes and drops; Markdown's characters are escaped."""
     for each in p4_sources.stages():
         both = each.parts.get("reads, writes", "")
         cells = (each.text, both or each.parts.get("reads", ""), both or each.parts.get("writes", ""))
@@ -52,13 +52,13 @@ def stages() -> Iterator[tuple[object, ...]]:
 
 
 def meaning(prefix: str, preamble: p4i.Preamble) -> str:
-    """Return the comment of ids.p4 about an object; "" for an object without an id there."""
+    """Return the comment about an object in ids.p4; "" for an object without an id in ids.p4."""
     number = p4_sources.ids().get(f"{prefix}_{preamble.alias.upper()}")
     return number.text if number else ""
 
 
 def bits(register: p4i.Register) -> str:
-    """Return the width of a register's cell as text; a structure is a pair of 32-bit fields."""
+    """Return the width of a register's cell in bits, as text; a structure is a pair of 32-bit fields."""
     return "64" if register.type_spec.HasField("struct") else str(register.type_spec.bitstring.bit.bitwidth)
 
 
@@ -76,7 +76,7 @@ def registers(v1model: p4i.P4Info, tofino: p4i.P4Info) -> Iterator[tuple[object,
 
 
 def last(name: str) -> str:
-    """Return the last component of an object's name, as in ids.p4."""
+    """Return the last component of an object's name, in capitals as in ids.p4."""
     return name.rpartition(".")[2].upper()
 
 

@@ -1,4 +1,4 @@
-"""Writes files that are generated and kept in git; with `--check`, compares instead of writing."""
+"""Writes generated files that are kept in git; with `--check`, compares them instead of writing."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(path: Path, generate: Callable[[], str]) -> int:
-    """Write a generated file, or compare it with the generated text; return the exit status."""
+    """Write a generated file or, with `--check`, compare it with the generated text; return the exit status."""
     name = path.relative_to(ROOT)
     parser = argparse.ArgumentParser(description=f"Generates {name}.")
     parser.add_argument("--check", action="store_true", help="compare with what is there; write nothing")

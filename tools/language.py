@@ -1,17 +1,18 @@
 """Counts private language in comments, docstrings, documents and names: `python -m tools.language`, in `make lint`.
 
 `tools/language.toml` lists words that leave a reader without a subject, such as indefinite pronouns, and names that do
-not say what a variable holds ("one", "part"), each with its number of uses in the tree. The check refuses a higher
-number, and also a lower one until `--write` has put it into the file. So the numbers only fall, and at 0 a word is
-refused. The file's exceptions are uses that must stay; they are not counted.
+not describe a variable's content ("one", "part"). For each word and name it contains the number of uses in the tree.
+The check fails if the tree has more uses. It also fails if the tree has fewer, until `--write` has stored the lower
+number. So the numbers only fall, and at 0 a word is refused. The file's exceptions are uses that must stay; the check
+does not count them.
 
 - Words are counted in comments and docstrings of Python, Rust and P4, and in the text of documents (Markdown, without
   code). Results, decision records and the changelog are not counted.
 - Names are counted where Python binds a local, a parameter or a field, and where Rust's or P4's code uses an identifier
   that is neither called nor behind a dot.
 
-`--list WORD` prints the places of a word or name. `--sample NUMBER --seed TEXT` prints random comments and docstrings
-with the code around them, to be judged by readers; equal seeds give equal samples of equal sources.
+`--list WORD` prints the locations of a word or name. `--sample NUMBER --seed TEXT` prints random comments and
+docstrings with the code around them, which readers can then judge; equal seeds give equal samples of equal sources.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ COUNTS = Path("tools/language.toml")
 LEXERS: dict[str, type[Lexer]] = {".py": PythonLexer, ".rs": RustLexer, ".p4": CLexer}
 SKIPPED = ("docs/results/", "docs/adr/", "CHANGELOG.md", "p4src/build/")
 LINES_BEFORE, LINES_AFTER = 3, 6
-"""Lines of code that a sample shows around a comment or docstring."""
+"""Numbers of code lines that a sample shows before and after a comment or docstring."""
 DIRECTIVE = re.compile(r"#\s*(?:noqa|type:|pyright:|pragma)|#!/")
-"""Comments that are written for a tool, and are no part of a sample."""
+"""Matches comments that are instructions to a tool; samples leave them out."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A comment, a docstring or a paragraph, with the number of its first line."""
+    """A comment, a docstring or a paragraph of a document, with the number of its first line."""
 
     path: Path
     line: int
@@ -71,7 +72,7 @@ class ExceptionsError(Exception):
 
 
 def sources(root: Path) -> list[Path]:
-    """The files that git tracks below `root` and that are counted, relative to it."""
+    """Return the paths, relative to `root`, of the files below `root` that git tracks and this tool counts."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -80,14 +81,14 @@ def sources(root: Path) -> list[Path]:
 
 
 def is_comment(kind: Any, value: str) -> bool:
-    """Whether a token is a comment, or a line of a Rust doc comment, which Pygments takes for a docstring."""
+    """Return whether a token is a comment or a line of a Rust doc comment, which Pygments classifies as a docstring."""
     if kind in String.Doc:
         return value.startswith("//")
     return kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile
 
 
 def comments(path: Path, source: str) -> Iterator[Text]:
-    """The comments and docstrings of a program; comments on consecutive lines are one text."""
+    """Yield the comments and docstrings of a program; comments on consecutive lines are one text."""
     block: list[str] = []
     first = last = 0
     line = 1
@@ -110,7 +111,7 @@ def comments(path: Path, source: str) -> Iterator[Text]:
 
 
 def paragraphs(path: Path, source: str) -> Iterator[Text]:
-    """The text of a document, without its code."""
+    """Yield the paragraphs of a Markdown document, without code."""
     for token in MarkdownIt("commonmark").enable("table").parse(source):
         if token.type == "inline" and token.map:
             words = [child.content for child in token.children or [] if child.type in ("text", "softbreak")]
@@ -118,12 +119,12 @@ def paragraphs(path: Path, source: str) -> Iterator[Text]:
 
 
 def texts(path: Path, source: str) -> Iterator[Text]:
-    """All that is written for a reader in a file."""
+    """Yield all texts of a file that are written for a reader: paragraphs, or comments and docstrings."""
     yield from paragraphs(path, source) if path.suffix == ".md" else comments(path, source)
 
 
 def python_names(path: Path, source: str) -> Iterator[Use]:
-    """The names that a Python source binds to values."""
+    """Yield the names that a Python source binds to values."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
@@ -137,7 +138,7 @@ def python_names(path: Path, source: str) -> Iterator[Use]:
 
 
 def identifiers(path: Path, source: str) -> Iterator[Use]:
-    """The identifiers of a Rust or P4 source that are neither called nor behind a dot."""
+    """Yield the identifiers of a Rust or P4 source that are neither called nor preceded by a dot."""
     line, before, pending = 1, "", list[Use]()
     for kind, value in LEXERS[path.suffix](ensurenl=False, stripnl=False).get_tokens(source):
         if kind not in Comment and value.strip():
@@ -152,7 +153,7 @@ def identifiers(path: Path, source: str) -> Iterator[Use]:
 
 
 def uses(root: Path, words: set[str], names: set[str]) -> Iterator[Use]:
-    """Every use of the words and of the names."""
+    """Yield every use of the words in texts and of the names in code."""
     pattern = re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, words)))})\b", re.IGNORECASE)
     for path in sources(root):
         source = (root / path).read_text()
@@ -181,7 +182,7 @@ def without_exceptions(every: list[Use], exceptions: list[dict[str, str]]) -> li
 
 
 def sample(root: Path, number: int, seed: str) -> Iterator[str]:
-    """Random comments and docstrings, each with its place and the code around it."""
+    """Yield random comments and docstrings, each with its location and the code around it."""
     programs = [path for path in sources(root) if path.suffix != ".md"]
     every = [text for path in programs for text in comments(path, (root / path).read_text())]
     every = [text for text in every if not DIRECTIVE.match(text.text)]
@@ -197,7 +198,7 @@ def sample(root: Path, number: int, seed: str) -> Iterator[str]:
 
 
 def write(counts: Path, words: dict[str, int], names: dict[str, int]) -> None:
-    """Write the numbers below the file's own head; its exceptions stay."""
+    """Write the numbers of uses to the file, below the file's head comment; its exceptions stay."""
     head, _, counted = counts.read_text().partition("[words]")
     _, exceptions, listed = counted.partition("\n[[exceptions]]\n")
     rows = [f"{word} = {number}" for word, number in sorted(words.items())]
@@ -206,7 +207,7 @@ def write(counts: Path, words: dict[str, int], names: dict[str, int]) -> None:
 
 
 def main() -> int:
-    """Compare, write, list or sample; the status is 1 where a count differs."""
+    """Compare, write, list or sample, as the command line demands; return 1 if a number of uses differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.language", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout; default: this one")
     parser.add_argument("--write", action="store_true", help="write lower counts into tools/language.toml")

@@ -1,12 +1,13 @@
-"""Compiles p4src/ with p4c and keeps the compiled program honest.
+"""Compiles p4src/ with p4c, and checks that the compiled program belongs to the sources.
 
-`build` compiles and writes p4src/build/manifest.json: p4c's version, and the SHA-256 of every source and artefact.
-`check` fails when a source or an artefact is not what the manifest says, and compares with a fresh compile where p4c
-is on PATH. p4c is not needed to use sluice: the compiled program is part of the repository.
+`build` compiles the program and writes p4src/build/manifest.json: p4c's version, and the SHA-256 of every source and
+artefact. `check` fails if a source or an artefact differs from the manifest; if p4c is on PATH, it also compares the
+artefacts with those of a fresh compilation. The use of sluice does not require p4c, because the compiled program is
+part of the repository.
 
-The program is compiled three times: into p4src/build as it is; into p4src/build/large with larger sizes, for a million
-connections and 10^5 routes; and into p4src/build/twin with the parts of Tofino's program that v1model can run, which
-must decide of every packet as v1model's own do.
+The program is compiled three times: into p4src/build without changes; into p4src/build/large with larger sizes, for a
+million connections and 10^5 routes; and into p4src/build/twin with those parts of Tofino's program that v1model can
+run. The twin must treat every packet exactly as v1model's own program does.
 """
 
 import argparse
@@ -26,7 +27,7 @@ P4SRC = ROOT / "p4src"
 BUILD = P4SRC / "build"
 MANIFEST = BUILD / "manifest.json"
 COMPILER = "p4c-bm2-ss"
-# p4c prints this warning for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
+# p4c prints this warning for every v1model table with a selector, and --Wdisable does not suppress it (p4c 1.2.5.16).
 EXPECTED_WARNING = "Target does not support default_action for .SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
 
@@ -41,35 +42,35 @@ class Build:
 
     @property
     def main(self) -> str:
-        """Path of the main file, relative to the repository's root."""
+        """The path of the main file, relative to the repository's root."""
         folder = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
         return f"p4src/{folder}/{self.file}"
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments of every p4c's command line: standard, include folders, defines and main file."""
+        """The arguments for every p4c front end: standard, include folders, defines and main file."""
         return ["--std", "p4-16", *(f"-Ip4src/{folder}" for folder in self.folders), *self.flags, self.main]
 
 
 BUILDS = {
     "": Build(("v1model",)),
     "large": Build(("v1model",), ("-DLARGE",)),
-    # unused: the judge's table stands in for the controls `addressed` and `validate`.
+    # The warning is about unused controls: the judge's table replaces the controls `addressed` and `validate`.
     "twin": Build(("twin", "v1model"), ("--Wdisable=unused", "-DTWIN")),
 }
-"""v1model's variants of the program, by folder below p4src/build."""
+"""The variants of v1model's program, by folder below p4src/build."""
 TOFINO_BUILDS = {
     "tofino": Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1")),
     "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT", "-DRESOURCES")),
 }
-"""Variants that p4c's Tofino back end compiles (tools/p4_tofino.py), by folder below p4src/build."""
+"""The variants for p4c's Tofino back end (tools/p4_tofino.py), by folder below p4src/build."""
 
 INCLUDE = re.compile(r'^#include (?:"(.+)"|<(.+)>)$', re.MULTILINE)
 STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class P4Error(Exception):
-    """A failed build or check; the text states what is wrong and what to do."""
+    """A failed build or check; the message states the problem and the remedy."""
 
 
 def sha256(path: Path) -> str:
@@ -78,14 +79,15 @@ def sha256(path: Path) -> str:
 
 
 def code_sha256(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a source without comments and blank lines; runs of spaces count as one."""
+    """Return the hexadecimal SHA-256 of a source without comments and blank lines; runs of spaces count as one
+    space."""
     code = STRING_OR_COMMENT.sub(lambda match: match[1] or "", path.read_text())
     lines = [" ".join(line.split()) for line in code.splitlines()]
     return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()
 
 
 def files(build: Build, path: Path) -> Iterator[Path]:
-    """Yield a file and all files it includes, once per inclusion; files that come with the compiler are left out."""
+    """Yield a file and all files that it includes, once per inclusion; the compiler's own files are left out."""
     yield path
     for beside, named in INCLUDE.findall(path.read_text()):
         places = [path.parent / beside] if beside else [P4SRC / folder / named for folder in build.folders]
@@ -100,7 +102,7 @@ def sources(*builds: Build, hashed: Callable[[Path], str] = sha256) -> dict[str,
 
 
 def compiler() -> str:
-    """Return the version of the p4c on PATH. Raises P4Error where there is none."""
+    """Return the version of the p4c on PATH. Raises P4Error if there is no p4c."""
     if not shutil.which(COMPILER):
         raise P4Error(
             f"{COMPILER} is not on PATH. The compiled program is in p4src/build; p4c is needed only to change it "
@@ -125,7 +127,7 @@ def compile_one(build: Build, folder: Path) -> None:
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     if done.returncode or any(EXPECTED_WARNING not in line for line in said):
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    # Normalise the JSON's layout, so that equal programs give equal files.
+    # The layout of the JSON is normalised, so that equal programs yield equal files.
     program.write_text(json.dumps(json.loads(program.read_text()), indent=1) + "\n")
 
 
@@ -149,7 +151,7 @@ def differences(recorded: dict[str, str], current: dict[str, str]) -> list[str]:
 
 
 def check() -> None:
-    """Raise P4Error when sources or artefacts differ from the manifest, or a fresh compile gives other artefacts."""
+    """Raise P4Error if sources or artefacts differ from the manifest, or a fresh compilation yields other artefacts."""
     manifest = json.loads(MANIFEST.read_text())
     if changed := differences(manifest["sources"], sources(*BUILDS.values())):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")

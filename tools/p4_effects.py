@@ -1,12 +1,13 @@
-"""Derives from a P4 program's text what each control reads and writes of its parameters, and which reasons it gives.
+"""Derives from a P4 program's text which fields of its parameters each control reads and writes, and which drop and
+punt reasons it sets.
 
-The C preprocessor resolves includes, conditions and macros as it does for p4c; the target's own headers are replaced
-by empty files. What actions, tables (their keys and all their actions), functions, register actions and applied
-controls do counts for the control that calls them, in the names of its own parameters.
+The C preprocessor resolves includes, conditions and macros as for p4c, but the target's own headers are replaced by
+empty files. The effects of actions, tables (their keys and all their actions), functions, register actions and applied
+controls are attributed to the control that calls them, under the names of that control's own parameters.
 
-The derivation takes every statement for reachable. It does not see which cells of a register are touched, a reason that
-a control plane's entry gives, nor an argument that an extern writes unless OUTPUTS lists it. It refuses `switch` and
-`for`, which no source has.
+The derivation assumes that every statement is reachable. It does not determine which cells of a register are accessed,
+nor reasons that a control plane's entry sets, nor an argument that an extern writes unless OUTPUTS lists the extern. It
+refuses `switch` and `for`, which no source contains.
 """
 
 import os
@@ -33,15 +34,16 @@ OUTPUTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "update_checksum_with_payload": (2, ()),
     "mark_to_drop": (0, ("egress_spec",)),
 }
-"""By extern method or function of v1model: the argument that it writes, and which field of that argument. TNA's externs
-return a value instead."""
+"""For each extern method or function of v1model: the number of the argument that it writes, and the field of that
+argument. TNA's externs return a value instead."""
 REASONS = ("DropReason", "PuntReason")
 
 Tokens = Sequence[str]
 FieldPath = tuple[str, ...]
-"""A parameter's name, followed by field names."""
+"""A parameter's name, followed by names of nested fields."""
 Access = tuple[FieldPath, str]
-"""A path (or an enum and its member), and the file of the control that accesses it; "" for the control's own file."""
+"""A field path (or an enum and its member), and the file of the control that accesses it; "" for the control's own
+file."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,24 @@ class Parameter:
 
     name: str
     direction: str
-    """`in`, `out` or `inout`; empty for an action's data and for externs."""
+    """`in`, `out` or `inout`; empty for parameters that the control plane supplies to an action, and for externs."""
     type: str
 
 
 @dataclass
 class Effects:
-    """The reads, writes and reasons of a control, action or function, named by its own and the enclosing parameters."""
+    """The effects of a control, action or function. Paths begin with its own parameters or those of the enclosing
+    control."""
 
     reads: set[Access] = field(default_factory=set)
     needs: set[Access] = field(default_factory=set)
-    """The reads that no earlier write of the same control can supply: values that must come from outside."""
+    """The reads that no earlier write of the same control supplies, so that the values must come from outside."""
     writes: set[Access] = field(default_factory=set)
-    """Paths that may be written. A drop or punt reason counts as a write of its field."""
+    """Paths that may be written. Setting a drop or punt reason counts as a write of the field that contains it."""
     reasons: set[Access] = field(default_factory=set)
 
     def update(self, other: "Effects") -> None:
-        """Add the effects of another control."""
+        """Add the effects of another control to these effects."""
         self.reads |= other.reads
         self.needs |= other.needs
         self.writes |= other.writes
@@ -75,7 +78,7 @@ class Effects:
 
 @dataclass
 class Control:
-    """A control with its declarations; also a function, which has neither actions nor tables."""
+    """A control with its declarations. Functions use this type as well; they have neither actions nor tables."""
 
     name: str
     file: str
@@ -83,14 +86,15 @@ class Control:
     parameters: list[Parameter]
     body: Tokens = ()
     actions: dict[str, "Control"] = field(default_factory=dict)
-    """Actions and register actions by name."""
+    """Actions and register actions, by name."""
     tables: dict[str, Tokens] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     """Types of the control's instances, by instance name."""
 
 
 def preprocessed(build: Build) -> str:
-    """Return a program's preprocessed text with line markers. Raises P4Error without a preprocessor or on its error."""
+    """Return a program's preprocessed text with line markers. Raises P4Error if the preprocessor is missing or
+    fails."""
     with tempfile.TemporaryDirectory() as folder:
         for name in HEADERS:
             (Path(folder) / name).touch()
@@ -149,7 +153,7 @@ def without_annotations(tokens: Tokens) -> list[str]:
 
 
 def parameters(tokens: Tokens) -> list[Parameter]:
-    """Return the parameters from the tokens between a declaration's parentheses."""
+    """Parse the tokens between a declaration's parentheses; return the parameters."""
     declared: list[Parameter] = []
     for each in split(tokens, ","):
         direction = each[0] if each[0] in ("in", "out", "inout") else ""
@@ -220,7 +224,7 @@ class Program:
         return stop + 1
 
     def effects(self, control: Control, around: Control | None = None) -> Effects:
-        """Return the effects of a control, a function, or an action of the control `around`."""
+        """Return the effects of a control, of a function, or of an action that the control `around` declares."""
         if id(control) not in self.known:
             walk = Walk(self, control, around or control)
             walk.block(control.body)
@@ -228,7 +232,8 @@ class Program:
         return self.known[id(control)]
 
     def type_of(self, control: Control, path: FieldPath) -> str:
-        """Return the type of a path below a control's parameter; "" where the program does not declare it."""
+        """Return the type of a field path that begins with a control's parameter; "" if the program does not declare
+        it."""
         kind = next((each.type for each in control.parameters if each.name == path[0]), "")
         for name in path[1:]:
             kind = self.fields.get(kind, {}).get(name, "")
@@ -273,10 +278,11 @@ def declare(control: Control, tokens: Tokens) -> None:
 
 
 class Walk:
-    """A walk through the statements of a control, an action or a function that collects their effects."""
+    """A walk through the statements of a control, an action or a function. The walk collects their effects."""
 
     def __init__(self, program: Program, control: Control, around: Control) -> None:
-        """Prepare the walk; `around` declares the names in scope: the control itself, or an action's control."""
+        """Prepare the walk. `around` declares the names in scope: it is the control itself or, for an action, the
+        control that contains the action."""
         self.program, self.around = program, around
         self.names = {each.name for each in (*around.parameters, *control.parameters)}
         self.effects = Effects()
@@ -346,7 +352,8 @@ class Walk:
         return path if path[0] in self.names and (not rest or rest[0] == "[") else None
 
     def expression(self, tokens: Tokens) -> None:
-        """Record an expression's reads, its calls, and the reasons it yields; reasons in comparisons do not count."""
+        """Record what an expression reads, what it calls, and the reasons that it yields, except reasons in
+        comparisons."""
         position = 0
         while position < len(tokens):
             if not NAME.fullmatch(tokens[position]) or (position and tokens[position - 1] == "."):
@@ -365,7 +372,7 @@ class Walk:
             position = stop
 
     def call(self, path: FieldPath, arguments: list[Tokens]) -> None:
-        """Record the effects of calling a control, a table, an action, a function, a header's method or an extern."""
+        """Record the effects of a call of a control, a table, an action, a function, a header's method or an extern."""
         *owner, name = path
         if owner and name == "apply" and owner[0] in self.around.tables:
             self.table(self.around.tables[owner[0]])
@@ -400,7 +407,7 @@ class Walk:
                 self.write((*target, *below))
 
     def table(self, tokens: Tokens) -> None:
-        """Record the reads of a table's key and the effects of each of its actions."""
+        """Record the reads of a table's key, and the effects of each of the table's actions."""
         properties: dict[str, Tokens] = {}
         position = 0
         while position < len(tokens):
@@ -425,7 +432,8 @@ class Walk:
                 self.expression(called[called.index("(") :])
 
     def invoke(self, called: Control, effects: Effects, arguments: list[Tokens], via: str = "") -> None:
-        """Record the effects of the called control or action, with the caller's names for its parameters."""
+        """Record the effects of the called control or action, with its parameters replaced by the caller's
+        arguments."""
         targets: dict[str, FieldPath | None] = {each.name: None for each in called.parameters}
         for parameter, argument in zip(called.parameters, arguments, strict=False):
             targets[parameter.name] = self.target_of(argument)

@@ -1,9 +1,10 @@
-"""What a control plane can name in a P4 program: tables, actions, registers, counters, meters, action profiles.
+"""Lists the objects of a P4 program that a control plane can name: tables, actions, registers, counters, meters and
+action profiles.
 
-Taken from P4Info where a program has been compiled, and from the sources where it has not: every object of `p4src/`
-carries its `@id`, by a name of common/ids.p4. Only what is comparable between targets is kept: the kind, the number
-below the kind's prefix, the size, and of tables the key. Of P4Info's names the last component is kept; sources have no
-other.
+For a compiled program, the objects are read from P4Info; otherwise from the sources, in which every object of `p4src/`
+has an `@id` with a name of common/ids.p4. Only properties that are comparable between targets are kept: the kind, the
+number below the kind's prefix, the size, and for tables the key. P4Info contains full names, but sources contain only
+their last component; so only the last component is kept.
 """
 
 import json
@@ -19,16 +20,18 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""Mask of an id without the kind's prefix: TNA's own externs have other prefixes than P4Runtime's."""
+"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have others than P4Runtime's
+objects."""
 
 
 class ObjectsError(Exception):
-    """A source that cannot be parsed; the text states what is wrong with it."""
+    """A source cannot be parsed; the message states the problem."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """A named object. `key` lists a table's fields as `name:kind`; as in P4Info, fields of a selector are left out."""
+    """A named object. `key` lists a table's fields as `name:kind`. As in P4Info, it does not include fields of a
+    selector."""
 
     kind: str
     number: int
@@ -79,14 +82,14 @@ def in_source(text: str, sizes: dict[str, int]) -> Iterator[Object]:
 
 
 def numbered(word: str, name: str) -> int:
-    """Return an id's number by its name in ids.p4. Raises ObjectsError."""
+    """Return the number of an id, by the id's name in ids.p4. Raises ObjectsError."""
     if number := p4_sources.ids().get(word):
         return number.value
     raise ObjectsError(f"{name} has the id {word!r}: write a name of p4src/common/ids.p4")
 
 
 def sized(word: str, name: str, sizes: dict[str, int]) -> int:
-    """Return a size's number by its name in sizes.p4, or from digits. Raises ObjectsError."""
+    """Return a size as a number: from its name in sizes.p4, or from its digits. Raises ObjectsError."""
     if word.isdigit():
         return int(word)
     if word in sizes:
@@ -95,7 +98,8 @@ def sized(word: str, name: str, sizes: dict[str, int]) -> int:
 
 
 def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object]:
-    """Return the objects of a target's program by kind and name: those of the stages and the target's own."""
+    """Return the objects of a target's program by kind and name: those of the shared stages and the target's own
+    ones."""
     defined = "TOFINO" if target == "tna" else "CONTENT"
     sizes = p4_sources.sizes(defined)
     paths = [path for folder in ("stages", target) for path in sorted((p4src / folder).rglob("*.p4"))]
@@ -108,7 +112,8 @@ INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 
 
 def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
-    """Return a program's objects by kind and name, from all controls instantiated below its ingress and egress."""
+    """Return a program's objects by kind and name, from all controls that its ingress and egress instantiate, at any
+    depth."""
     defined = [flag.removeprefix("-D") for flag in build.flags]
     sizes = p4_sources.sizes(*defined)
     texts = {path: "\n".join(p4_sources.lines_for(path, *defined)) for path in p4.files(build, p4.ROOT / build.main)}
@@ -128,7 +133,8 @@ def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
 
 
 def full_names(path: Path) -> set[str]:
-    """Return the full names by which a controller looks up a compiled program's objects; digests have no @id."""
+    """Return the full names by which a controller finds a compiled program's objects, and digests, which have no
+    @id."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     lists = (
         *(info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles),
@@ -138,7 +144,7 @@ def full_names(path: Path) -> set[str]:
 
 
 def arrays(info: p4i.P4Info) -> Iterator[tuple[str, p4i.Register | p4i.Counter | p4i.Meter | p4i.ActionProfile]]:
-    """Return the objects that have a size and no key, each with its kind."""
+    """Yield the objects that have a size but no key, each preceded by its kind."""
     yield from (("register", each) for each in info.registers)
     yield from (("counter", each) for each in info.counters)
     yield from (("meter", each) for each in info.meters)
@@ -189,7 +195,8 @@ BFRT_KINDS = {"Register": "register", "Counter": "counter", "Meter": "meter", "A
 
 
 def shapes_of_bfrt(path: Path) -> Shapes:
-    """Return the shapes that a Tofino program's bfrt.json describes, without BF Runtime's own `$` fields and tables."""
+    """Return the shapes in a Tofino program's bfrt.json, without fields and tables that BF Runtime adds (named
+    `$...`)."""
     shapes: Shapes = {}
     bfrt = json.loads(path.read_text())
     for digest in bfrt.get("learn_filters", ()):
@@ -213,7 +220,7 @@ def shapes_of_bfrt(path: Path) -> Shapes:
 
 
 def by_name(declared: list[Object]) -> dict[tuple[str, str], Object]:
-    """Return the objects by kind and name. Raises ObjectsError where two share both."""
+    """Return the objects by kind and name. Raises ObjectsError if two objects have the same kind and name."""
     objects = {(each.kind, each.name): each for each in declared}
     if len(objects) != len(declared):
         twice = sorted(each.name for each in declared if objects[each.kind, each.name] is not each)

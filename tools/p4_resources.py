@@ -1,9 +1,10 @@
 """Reads the report of p4c's Tofino back end: a program's chain of dependent tables, its stages and resources.
 
-The report is a folder that tools/p4_tofino.py writes: said.txt is p4c's output, pipe/logs the rest. The chain, counted
-before any allocation, is in table_dependency_graph.log. table_summary.log has the placement of every round: the last
-one counts. p4c places a program that has too many stages, and says nothing of it. Run as a program
-(`python -m tools.p4_resources [FOLDER]`), this prints the table that docs/reference/targets.md sums up.
+The report is a folder that tools/p4_tofino.py writes: said.txt contains p4c's output, pipe/logs contains the log files.
+table_dependency_graph.log contains the chain, which is counted before any allocation. table_summary.log contains the
+placement of every round; only the last round counts. If a program has too many stages, p4c places it nevertheless, and
+reports no error. As a program (`python -m tools.p4_resources [FOLDER]`), this module prints the table that
+docs/reference/targets.md summarises.
 """
 
 import argparse
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 CHAIN = {"ingress_chain": r"^ *INGRESS: (\d+)", "egress_chain": r"^ *EGRESS: (\d+)"}
-"""Patterns of FindDependencyGraph's output: the number, from 0, of the last stage that the longest chain needs."""
+"""Patterns of FindDependencyGraph's output: the number, counted from 0, of the last stage that the longest chain
+needs."""
 
 FACTS = {
     "stages": r"Number of stages in table allocation: (\d+)",
@@ -37,7 +39,7 @@ RESOURCES = {
     "gateways": ("gateways", "gateways", 16),
     "action instructions": ("vliw", "instructions", 32),
 }
-"""Resources by name: where a stage of resources.json lists what is used, and how many of them a stage has."""
+"""For each resource: the two keys in resources.json under which a stage lists its uses, and the amount per stage."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Chip:
     containers: Mapping[tuple[str, int], int]
     """Number of PHV containers of ingress and egress together, by type and width in bits."""
     options: tuple[str, ...] = ()
-    """Options for p4c's command line."""
+    """Additional options for p4c's command line."""
 
 
 CHIPS = {
@@ -69,7 +71,7 @@ CHIPS = {
             **{("normal", 8): 48, ("normal", 16): 72, ("normal", 32): 48},
             **{(kind, width): there for kind in ("mocha", "dark") for width, there in ((8, 16), (16, 24), (32, 16))},
         },
-        # With dark containers, p4c would try for minutes before it reports that a program does not fit.
+        # With dark containers, p4c would search for minutes before it reports that a program does not fit.
         ("--disable-dark-allocation",),
     ),
 }
@@ -77,25 +79,27 @@ CHIPS = {
 
 
 def chip(report: Path) -> Chip:
-    """Return the chip that p4c's manifest in the report names; Tofino 1 without a manifest."""
+    """Return the chip that p4c's manifest in the report names; Tofino 1 if there is no manifest."""
     manifest = report / "manifest.json"
     return CHIPS[json.loads(manifest.read_text())["target"] if manifest.exists() else "tofino"]
 
 
 def chain(said: str) -> dict[str, int]:
-    """Return the stages that the longest chain of dependent tables needs, per gress; absent if p4c did not print it."""
+    """Return the number of stages that the longest chain of dependent tables needs, for ingress and for egress. A
+    number that p4c did not print is absent."""
     matches = {name: re.search(pattern, said, re.MULTILINE) for name, pattern in CHAIN.items()}
     return {name: int(match[1]) + 1 for name, match in matches.items() if match}
 
 
 def placement(text: str) -> dict[str, int]:
-    """Return the stages and the longest chain of the last round of a table_summary.log, as far as the log has them."""
+    """Return the stages and the longest chain of the last round in a table_summary.log, as far as the log contains
+    them."""
     matches = {name: re.findall(pattern, text) for name, pattern in FACTS.items()}
     return {name: int(values[-1]) for name, values in matches.items() if values}
 
 
 def outcome(report: Path) -> dict[str, object]:
-    """Return a compile's outcome as far as it got: the chains, the stages, and whether the program fits."""
+    """Return the outcome of a compilation, as far as it got: the chains, the stages, and whether the program fits."""
     logs = [report / "said.txt", *sorted(report.rglob("table_dependency_graph.log"))]
     said = "".join(path.read_text(errors="replace") for path in logs if path.exists())
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
@@ -105,7 +109,8 @@ def outcome(report: Path) -> dict[str, object]:
 
 
 def usage(report: Path) -> dict[str, tuple[list[int], int]]:
-    """Return by resource each stage's use and a stage's capacity. Raises FileNotFoundError for an incomplete report."""
+    """Return for each resource the use in each stage, and a stage's capacity. Raises FileNotFoundError for an
+    incomplete report."""
     paths = sorted(report.rglob("resources.json"))
     if not paths:
         raise FileNotFoundError(f"no resources.json in {report}: p4c did not come to table placement")
@@ -116,7 +121,7 @@ def usage(report: Path) -> dict[str, tuple[list[int], int]]:
 
 
 def containers(report: Path) -> dict[str, tuple[int, int]]:
-    """Return used and available PHV containers by name. Raises FileNotFoundError for an incomplete report."""
+    """Return the used and the available PHV containers by name. Raises FileNotFoundError for an incomplete report."""
     paths = sorted(report.rglob("phv.json"))
     if not paths:
         raise FileNotFoundError(f"no phv.json in {report}: p4c did not come to PHV allocation")

@@ -20,7 +20,7 @@ MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*))?")
 
 @dataclass(frozen=True)
 class Number:
-    """A name with its number and the source's comment about it."""
+    """A name with its number, and the comment about it in the source."""
 
     name: str
     value: int
@@ -28,7 +28,8 @@ class Number:
 
 
 def lines_for(path: Path, *defined: str) -> Iterator[str]:
-    """Yield the lines that a preprocessor keeps with `defined` defined; `#if [!]defined(NAME)` must not be nested."""
+    """Yield the lines that a preprocessor keeps if the macros `defined` are defined. Each condition has the form `#if
+    [!]defined(NAME)`; conditions must not be nested."""
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():
@@ -45,7 +46,8 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
 
 
 def constants(path: Path, *defined: str) -> dict[str, str]:
-    """Return constants as Python source: a literal as written, a shift as its value. Raises KeyError for others."""
+    """Return constants as Python source: a literal as written, a shift as its value. Raises KeyError for other
+    expressions."""
     values: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
         left, _, right = expression.partition(" << ")
@@ -54,7 +56,7 @@ def constants(path: Path, *defined: str) -> dict[str, str]:
 
 
 def sizes(*defined: str) -> dict[str, int]:
-    """Return the sizes of common/sizes.p4 by name; `defined` names the build's macros, such as LARGE or TOFINO."""
+    """Return the sizes in common/sizes.p4 by name; `defined` lists the build's macros, such as LARGE or TOFINO."""
     return {name: int(value, 0) for name, value in constants(P4SRC / "common/sizes.p4", *defined).items()}
 
 
@@ -74,7 +76,7 @@ def enums(path: Path) -> dict[str, list[Number]]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage as the head of its file describes it: its purpose and its lists, such as `reads` and `writes`."""
+    """A stage as described in the head of its file: the purpose, and the lists, such as `reads` and `writes`."""
 
     name: str
     text: str
@@ -82,7 +84,7 @@ class Stage:
 
 
 def stage(path: Path) -> Stage | None:
-    """Return the stage that a file's head describes; None where the head has no lists."""
+    """Return the stage that the head of a file describes; None if the head contains no lists."""
     lines = path.read_text().partition("\n#")[0].splitlines()
     head = HEAD.match(" ".join(line.removeprefix("// ") if number else line for number, line in enumerate(lines)))
     parts: dict[str, str] = {}
@@ -99,12 +101,12 @@ def stage(path: Path) -> Stage | None:
 
 
 def has_lists(path: Path) -> bool:
-    """Return whether a file begins with a comment that has a list."""
+    """Return whether a file begins with a comment that contains a list."""
     return any(PART.match(line) for line in path.read_text().partition("\n#")[0].splitlines())
 
 
 def stages() -> list[Stage]:
-    """Return the stages in the order of stages.p4, followed by v1model's own."""
+    """Return the stages in the order of stages.p4, followed by stages that only v1model has."""
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]

@@ -1,15 +1,15 @@
-"""Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
+"""Compiles p4src/tna with p4c's Tofino back end, and performs those checks that do not need the back end.
 
-There are two programs: `tofino`, and `tofino2` for Tofino 2, which switches by content as well. `build` needs
-`p4c-barefoot` and its assembler `bfas` on PATH. It writes one to p4src/build/NAME as a switch is to have it: P4Info
-(with P4Runtime's standard externs), bfrt.json, the pipe's context.json and binary, what the driver calls their
-configuration (sluice.conf), and a manifest; and the compiler's report to results/NAME. A program that does not fit, or
-is not assembled, changes nothing there.
+There are two programs: `tofino`, and `tofino2` for Tofino 2, which also includes content switching. `build` needs
+`p4c-barefoot` and its assembler `bfas` on PATH. It writes the files that a switch needs to p4src/build/NAME: P4Info
+(with P4Runtime's standard externs), bfrt.json, the pipe's context.json and binary, the driver's configuration
+(sluice.conf), and a manifest. It writes the compiler's report to results/NAME. If a program does not fit, or cannot be
+assembled, nothing in p4src/build/NAME changes.
 
-`check` compares the artefacts with the manifests, and reports which sources' code has changed since. Comments do not
-count, for these artefacts have no line numbers. (v1model's program has them, so `tools/p4.py` hashes whole files.) Then
-it runs p4c's front end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the
-architecture only behind its front end, and TNA's headers.
+`check` compares the artefacts with the manifests, and reports the sources whose code has changed since. Comments are
+not compared, because these artefacts contain no line numbers. (v1model's program contains them, so `tools/p4.py` hashes
+complete files.) Then `check` runs p4c's front end over the programs, which checks syntax, names and types. Any
+p4c-bm2-ss suffices, since it refuses the architecture only after its front end; the check also needs TNA's headers.
 """
 
 import argparse
@@ -29,20 +29,20 @@ from tools.p4 import BUILD, COMPILER, ROOT, TOFINO_BUILDS, Build, P4Error, code_
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
 DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
-"""Files that p4c's front end writes: P4Info and BF Runtime's description."""
+"""The files that p4c's front end writes: P4Info, and BF Runtime's description of the program."""
 CONF, CONTEXT = "sluice.conf", "pipe/context.json"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
-"""Text of the error, and a warning, by which p4c-bm2-ss (1.2.5.16) refuses other architectures after its front end."""
+"""Texts of an error and of a warning by which p4c-bm2-ss (1.2.5.16) refuses other architectures after its front end."""
 NOT_SAID = ("uninitialized-use", "uninitialized-out-param", "unused")
-"""Warnings that are suppressed. A RegisterAction reads variables that are set before it is executed, not before it is
-declared; Tofino zeroes metadata (`pa_auto_init_metadata`); some constants and functions are v1model's."""
+"""Warnings that are suppressed. A RegisterAction reads variables that are set before its execution, but not before its
+declaration; Tofino zeroes metadata (`pa_auto_init_metadata`); some constants and functions are used only by v1model."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program for Tofino: how it is compiled, and where artefacts and report are written."""
+    """A program for Tofino: how it is compiled, and to which folders its artefacts and report are written."""
 
     name: str
     build: Build
@@ -60,17 +60,18 @@ class Program:
 
     @property
     def binary(self) -> str:
-        """Path of the assembler's binary, named after the chip, relative to the folder or to the report's folder."""
+        """The path of the assembler's binary, named after the chip; it is relative to the program's or the report's
+        folder."""
         return f"pipe/{self.chip}.bin"
 
     @property
     def artefacts(self) -> tuple[str, ...]:
-        """The artefacts' file names; the manifest is not among them."""
+        """The file names of the artefacts, without the manifest."""
         return (*DESCRIPTIONS, CONF, CONTEXT, self.binary)
 
     @property
     def assembly(self) -> Path:
-        """Path of the assembly that the compiler writes for the assembler, named after the source."""
+        """The path of the assembly code that the compiler writes for the assembler; it is named after the source."""
         return self.report / "pipe" / f"{Path(self.build.main).stem}.bfa"
 
 
@@ -81,7 +82,8 @@ PROGRAMS = {
 
 
 def headers() -> Path | None:
-    """Return the folder of tna.p4: $TNA_INCLUDE or an installed p4c's; else None. Raises P4Error for a wrong folder."""
+    """Return the folder of tna.p4: $TNA_INCLUDE, else that of an installed p4c, else None. Raises P4Error if
+    $TNA_INCLUDE has no tna.p4."""
     if named := os.environ.get(HEADERS_VARIABLE):
         if not (Path(named) / "tna.p4").exists():
             raise P4Error(
@@ -95,9 +97,9 @@ def headers() -> Path | None:
 
 
 def front_end_errors(said: str) -> list[str]:
-    """Return the errors in p4c-bm2-ss's output, without the error that it prints for every other target's program.
+    """Return the errors in p4c-bm2-ss's output, except the error that it prints for every program of another target.
 
-    Raises P4Error when that error is missing, because the front end then did not finish.
+    Raises P4Error if that error is missing, because the front end then did not finish.
     """
     errors = [line for line in said.splitlines() if "error:" in line]
     others = [line for line in errors if NO_BACK_END not in line]
@@ -107,7 +109,7 @@ def front_end_errors(said: str) -> list[str]:
 
 
 def check_front_end(program: Program) -> None:
-    """Run the front end. Raises P4Error with p4c's output when it refuses the program."""
+    """Run the front end on the program. Raises P4Error with p4c's output if the front end refuses the program."""
     include = headers()
     if not shutil.which(COMPILER) or not include:
         print(
@@ -125,7 +127,7 @@ def check_front_end(program: Program) -> None:
 
 
 def compile_command(program: Program, folder: Path) -> Sequence[str]:
-    """Return the command that compiles into a folder. Raises P4Error where no Tofino back end is on PATH."""
+    """Return the command that compiles into a folder. Raises P4Error if no Tofino back end is on PATH."""
     if not shutil.which(BACK_END):
         raise P4Error(
             f"no {BACK_END} on PATH: build https://github.com/p4lang/p4c with -DENABLE_TOFINO=ON, "
@@ -158,7 +160,7 @@ def build(program: Program) -> None:
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
     outcome = p4_resources.outcome(report)
-    if not outcome.get("fits"):  # p4c succeeds even when the program needs more stages than the chip has
+    if not outcome.get("fits"):  # p4c succeeds even if the program needs more stages than the chip has
         there = p4_resources.CHIPS[program.chip].stages
         raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {there}")
     if not has_selects(program.assembly.read_text()):
@@ -173,7 +175,8 @@ def build(program: Program) -> None:
 
 
 def has_selects(assembly: str) -> bool:
-    """Return whether ingress' parser selects in a state of the program (p4c at 34b86e9 drops all selects)."""
+    """Return whether the ingress parser has a select in one of the program's states (p4c at 34b86e9 drops all
+    selects)."""
     parser = re.search(r"^parser ingress:$(.*?)^\S", assembly, re.MULTILINE | re.DOTALL)
     states = re.split(r"^    (?=\S)", parser[1], flags=re.MULTILINE) if parser else []
     return any(re.search(r"^      match: \[ \w", state, re.MULTILINE) for state in states if state.startswith("parse_"))
@@ -197,7 +200,7 @@ def assemble(program: Program) -> None:
 
 
 def keep(program: Program, outcome: dict[str, object]) -> None:
-    """Write the program to its folder, with a manifest that holds the hashes of sources and artefacts."""
+    """Write the program to its folder, with a manifest that contains the hashes of sources and artefacts."""
     folder, report = program.folder, program.report
     shutil.rmtree(folder, ignore_errors=True)
     (folder / program.binary).parent.mkdir(parents=True)
@@ -217,7 +220,8 @@ def keep(program: Program, outcome: dict[str, object]) -> None:
 
 
 def configuration(program: Program) -> dict[str, object]:
-    """Return the driver's configuration of a program, as p4c writes it but with paths relative to the file's folder."""
+    """Return the driver's configuration of a program, as p4c writes it, but with paths relative to the file's
+    folder."""
     pipeline = {
         "p4_pipeline_name": "pipe",
         "context": CONTEXT,
@@ -243,7 +247,7 @@ def relative(path: Path) -> str:
 
 
 def check_artefacts(program: Program) -> None:
-    """Raise P4Error when an artefact differs from the manifest; print a line when sources have changed since."""
+    """Raise P4Error if an artefact differs from the manifest; print a line if sources have changed since the build."""
     where = relative(program.folder)
     if not program.manifest.exists():
         print(f"p4-tofino: nothing compiled in {where}")
@@ -265,7 +269,7 @@ def check() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `build` for a program or `check` for all, as the command line demands; return the exit status."""
+    """Run `build` for one program, or `check` for all, as the command line demands; return the exit status."""
     parser = argparse.ArgumentParser(description="Compiles p4src/tna, or checks it as far as p4c's front end goes.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build").add_argument("program", nargs="?", choices=PROGRAMS, default="tofino")

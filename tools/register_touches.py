@@ -1,11 +1,12 @@
-"""Proves over compiled BMv2 JSON that no packet touches a register twice in one pass of a pipeline.
+"""Proves, in compiled BMv2 JSON, that no packet touches a register twice in one pass of a pipeline.
 
-A touch is what a switch ASIC's stateful unit does once per packet: one read, one write, or a read and then a write of
-the same cell. The control flow of a pipeline is a directed acyclic graph of conditionals and tables; the proof follows
-every register, one at a time, along every path of it (paths with the same touch so far are followed once) and looks
-inside every action in order. Exit status 1, and the offending path, when a register is touched twice.
+A touch is the access that a switch ASIC's stateful unit can make once per packet: a read, a write, or a read followed
+by a write of the same cell. The control flow of a pipeline is a directed acyclic graph of conditionals and tables. The
+proof follows each register separately along every path of this graph, and through the primitives of every action, in
+order. (Of several paths to a node with the same touch so far, only one is followed further.) If a register is touched
+twice, the tool prints the path and exits with status 1.
 
-Resubmitted packets are separate passes: each is held to the rule on its own.
+Each pass of a resubmitted packet is checked separately.
 """
 
 import argparse
@@ -20,7 +21,7 @@ Json = dict[str, Any]
 
 
 class TouchError(Exception):
-    """A path on which a register is touched twice."""
+    """A register is touched twice on a path."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ CHANGED = Index("a cell whose index has changed since", frozenset())
 
 @dataclass(frozen=True)
 class Touch:
-    """The accesses to a register on a path so far (a read, a write or both), and their cell."""
+    """The accesses to a register on a path so far (a read, a write or both), and the cell that they access."""
 
     reads: int
     writes: int
@@ -44,7 +45,7 @@ class Touch:
 
 
 def index(operand: Any, local: Mapping[str, Index]) -> Index:
-    """Return an operand as an index; a field that this action has assigned is replaced by the assigned expression."""
+    """Return an operand as an index. A field that this action has assigned is replaced by the assigned expression."""
     if isinstance(operand, dict) and operand.get("type") == "field":
         name = ".".join(operand["value"])
         return local.get(name, Index(name, frozenset([name])))
@@ -56,7 +57,7 @@ def index(operand: Any, local: Mapping[str, Index]) -> Index:
 
 
 def touched(before: Touch | None, register: str, write: bool, cell: Index, where: str) -> Touch:
-    """Return the touch after a further access. Raises TouchError when the access makes a second touch."""
+    """Return the touch after a further access. Raises TouchError if the access is a second touch."""
     if before is None:
         return Touch(int(not write), int(write), cell)
     if write and before.writes == 0 and before.cell == cell:
@@ -68,7 +69,8 @@ def touched(before: Touch | None, register: str, write: bool, cell: Index, where
 
 
 def access(primitive: Json) -> tuple[str, bool, Any] | None:
-    """Return the register that a primitive accesses, whether it writes, and the index operand; None without access."""
+    """Return the register that a primitive accesses, whether it writes, and the index operand; None if it accesses
+    none."""
     operands = primitive["parameters"]
     if primitive["op"] == "register_read":
         return operands[1]["value"], False, operands[2]
@@ -78,7 +80,7 @@ def access(primitive: Json) -> tuple[str, bool, Any] | None:
 
 
 def assigned(primitive: Json) -> str | None:
-    """Return the field that a primitive changes; None when it changes none."""
+    """Return the field that a primitive changes; None if it changes none."""
     operands = primitive["parameters"]
     return ".".join(operands[0]["value"]) if operands and operands[0]["type"] == "field" else None
 
@@ -93,7 +95,7 @@ class Action:
 
 
 def executed(touch: Touch | None, register: str, action: Action, where: str) -> Touch | None:
-    """Return the touch of a register after an action, given the touch before it. Raises TouchError."""
+    """Return the touch of a register after an action, given the touch before the action. Raises TouchError."""
     if register not in action.registers:
         return replace(touch, cell=CHANGED) if touch and touch.cell.fields & action.changed else touch
     local: dict[str, Index] = {}
@@ -125,7 +127,7 @@ class Pipeline:
         self.actions = actions
 
     def steps(self, name: str) -> Iterator[tuple[Action | None, str | None]]:
-        """Yield every way through a node: the executed action, and the next node."""
+        """Yield every way through a node: the action that is executed, and the next node."""
         node = self.nodes[name]
         if "true_next" in node:
             yield None, node["true_next"]
@@ -139,7 +141,7 @@ class Pipeline:
             yield None, following.get("__MISS__", node.get("base_default_next"))
 
     def reachable(self) -> Iterator[Action]:
-        """Yield every action that lies on a path."""
+        """Yield every action that is on a path from the pipeline's start."""
         seen: set[str] = set()
         open_ends = [self.start] if self.start else []
         while open_ends:
@@ -154,11 +156,11 @@ class Pipeline:
                     open_ends.append(following)
 
     def registers(self) -> set[str]:
-        """The registers that at least one path accesses."""
+        """Return the registers that at least one path accesses."""
         return {register for action in self.reachable() for register in action.registers}
 
     def prove(self, register: str) -> None:
-        """Follow a register along every path. Raises TouchError on a second touch."""
+        """Follow a register along every path. Raises TouchError if a path touches it a second time."""
         seen: set[tuple[str, Touch | None]] = set()
         open_ends: list[tuple[str, Touch | None]] = [(self.start, None)] if self.start else []
         while open_ends:
@@ -173,7 +175,7 @@ class Pipeline:
 
 
 def prove(program: Json) -> set[str]:
-    """Prove every pipeline of a program; return the names of the registers that it accesses. Raises TouchError."""
+    """Check every pipeline of a program; return the names of the registers that they access. Raises TouchError."""
     actions = {action["id"]: Action(action) for action in program["actions"]}
     met: set[str] = set()
     for description in program["pipelines"]:
@@ -185,7 +187,7 @@ def prove(program: Json) -> set[str]:
 
 
 def main() -> int:
-    """Prove the programs named on the command line; return the exit status."""
+    """Check the programs named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description="Proves that no packet touches a register twice.")
     parser.add_argument("program", type=Path, nargs="+", help="BMv2 JSON")
     for path in parser.parse_args().program:

@@ -1,21 +1,23 @@
 """Refuses circles of imports among the Rust files of a crate: `python -m tools.rust_imports .`, in `make lint`.
 
-Files are in a circle when each imports, by way of others, all the rest: a strongly connected component of the imports.
-A circle may have up to `LARGEST` files; of a larger one the tool prints the files and the imports, and exits with
-status 1. It reads `src/lib.rs` and `src/main.rs` of each member of the workspace in the given folder, each with the
-files that belong to it.
+Files form a circle if each of them imports all others, directly or through other files of the circle: a circle is a
+strongly connected component of the graph of imports. A circle may have up to `LARGEST` files. For a larger circle the
+tool prints the files and the imports, and exits with status 1. It reads `*/src/lib.rs` and `*/src/main.rs` below the
+given folder, each with the files that belong to it.
 
-What counts as an import of a file: a path in a `use` declaration, or in the code, to an item that the file defines.
-Paths begin with `crate`, `super`, `self`, a child module, or a module that the file has in scope by `use`.
+An import of a file is a path, in a `use` declaration or elsewhere in the code, to an item that the file defines. Paths
+begin with `crate`, `super`, `self`, a child module, or a module that the file has in scope by `use`.
 
-- `mod child;` is no import: it says where the child's file is. Only files reached by such declarations count.
-- A path to an item that a module only re-exports (`pub use child::Item`), or has in scope itself, is an import of the
-  file that defines the item. A re-export is no import of the re-exporting file, unless it uses the name elsewhere.
-- `use path::module` alone is no import either; the paths that begin with `module::` are.
-- `use path::*`, and a name that no line defines (a macro writes it), is an import of the module's own file.
-- Left out: everything under `#[cfg(test)]`, other crates, and methods, which need no path.
+- `mod child;` is not an import: it only states where the child's file is. Only files that are reached by such
+  declarations are read.
+- A path to an item that a module only re-exports (`pub use child::Item`), or only has in scope, is an import of the
+  file that defines the item. A re-export is not an import by the re-exporting file, unless that file uses the name
+  elsewhere.
+- `use path::module` alone is not an import either; the paths that begin with `module::` are.
+- `use path::*`, and a name that no line defines (because a macro defines it), is an import of the module's own file.
+- Everything under `#[cfg(test)]`, other crates, and methods, which need no path, are ignored.
 
-cargo-modules and cargo-cycles refuse every circle, of two files too, and name no limit.
+cargo-modules and cargo-cycles refuse every circle, even of two files, and have no option for a limit.
 """
 
 from __future__ import annotations
@@ -50,21 +52,21 @@ PATH = re.compile(r"(?<![\w:])\$?(\w+(?:::\w+)+)")
 
 @dataclass
 class File:
-    """One module of a crate, with the names in its scope."""
+    """One file of a crate, which is a module, with the names in its scope."""
 
     path: Path
     module: Names
     children: set[str] = field(default_factory=set[str])
     defined: set[str] = field(default_factory=set[str])
     scope: dict[str, Names] = field(default_factory=dict[str, Names])
-    """Paths that `use` declarations bring into scope, by name."""
+    """The paths that `use` declarations bring into scope, by the name that each path gets."""
     globs: list[Names] = field(default_factory=list[Names])
     paths: list[Names] = field(default_factory=list[Names])
-    """Paths that may be imports: first those of `use` declarations, then those in the code."""
+    """Paths that may be imports: first the paths of `use` declarations, then those in the code."""
 
 
 def item_end(text: str, start: int) -> int:
-    """Return the position behind the item that begins at `start`: behind its semicolon or its body's closing brace."""
+    """Return the position behind the item that begins at `start`, that is, behind its semicolon or closing brace."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] == "{") - (text[at] == "}")
@@ -91,7 +93,7 @@ def top_level(text: str) -> str:
 
 
 def use_tree(tree: str, prefix: Names = ()) -> Iterator[tuple[Names, str]]:
-    """Yield a `use` declaration's paths with their names: `a::{b, c as d}` has `a::b` as b and `a::c` as d."""
+    """Yield each path of a `use` declaration with its name: `a::{b, c as d}` yields `a::b` as b, and `a::c` as d."""
     tree = tree.strip()
     head, brace, rest = tree.partition("{")
     if brace:
@@ -131,7 +133,7 @@ def parse(path: Path, module: Names) -> File:
 
 
 def crate_files(root: Path) -> dict[Names, File]:
-    """Return a crate's files by module, following `mod` declarations from the root file."""
+    """Return the files of a crate by module, found by the `mod` declarations from the root file on."""
     files, todo = dict[Names, File](), [(root, Names())]
     while todo:
         path, module = todo.pop()
@@ -173,7 +175,7 @@ def definer(
 
 
 def imports(files: dict[Names, File]) -> dict[tuple[Names, Names], set[str]]:
-    """Return the items that the first module of a pair imports from the second, by pair."""
+    """Return, for each pair of modules, the items that the first module imports from the second."""
     edges = defaultdict[tuple[Names, Names], set[str]](set)
     for module, file in files.items():
         for names in file.paths:
@@ -184,7 +186,7 @@ def imports(files: dict[Names, File]) -> dict[tuple[Names, Names], set[str]]:
 
 
 def circles(files: dict[Names, File], edges: dict[tuple[Names, Names], set[str]]) -> list[list[Names]]:
-    """Return the circles of imports, the largest first."""
+    """Return the circles of imports, largest first."""
     number = {module: at for at, module in enumerate(files)}
     ends = [[number[pair[side]] for pair in edges] for side in (0, 1)]
     graph = coo_array(([1] * len(edges), ends), shape=(len(files), len(files)))
@@ -203,7 +205,8 @@ def root_files(folder: Path) -> list[Path]:
 
 
 def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
-    """Return lines about the too large circles (or all) with their imports, and the number of too large circles."""
+    """Return lines about the circles that are too large (or, with `everything`, all circles) and their imports, and the
+    number of circles that are too large."""
     lines, refused = list[str](), 0
     for root in root_files(folder):
         files = crate_files(root)
@@ -219,7 +222,7 @@ def report(folder: Path, everything: bool = False) -> tuple[list[str], int]:
 
 
 def main() -> None:
-    """Print the report; exit with status 1 when a circle is too large."""
+    """Print the report; exit with status 1 if a circle is too large."""
     parser = argparse.ArgumentParser(description="Refuse circles of imports among the Rust files of a crate.")
     parser.add_argument("folder", type=Path, help="the folder of the workspace's Cargo.toml")
     parser.add_argument("--all", action="store_true", help=f"print circles of up to {LARGEST} files too")

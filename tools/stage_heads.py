@@ -1,16 +1,18 @@
-"""Proves that the head of every stage's file names what its controls read, write and drop, and nothing else.
+"""Checks that the head comment of every stage's file names exactly what the stage's controls read, write and drop.
 
-A head has up to five lists: `reads`, `writes`, `reads, writes` (both), `drops` and `punts`; `keys` is text. A list has
-rows of names with commas between. A `;` or a new line begins another row, unless the line before ends in a comma. Text
-after a `:` or in parentheses explains a row. A name is that of a parameter, or of a field, and stands for every field
-below it as well. It may leave out the parameter, and `sluice`, the field of a target's metadata that holds the stages'.
-The row `what X and Y read` names each field that the controls of files X and Y read (write, drop, punt) when this stage
-applies them. A name that begins with `the` is not checked, such as `the cells of load_*`: registers are no parameters.
+A head has up to five lists: `reads`, `writes`, `reads, writes` (both), `drops` and `punts`; `keys` is free text. A list
+consists of rows of names, separated by commas. A `;` or a new line begins another row, unless the previous line ends in
+a comma. Text after a `:` or in parentheses explains a row and is not checked. A name is that of a parameter or of a
+field, and also stands for every field below it. The name may omit the parameter, and `sluice`, the field of a target's
+metadata that contains the stages' metadata. The row `what X and Y read` stands for each field that the controls of
+files X and Y read (write, drop, punt) when this stage applies them. A name that begins with `the`, such as `the cells
+of load_*`, is not checked: registers are not parameters.
 
-tools/p4_effects.py derives what each control does; a list must agree with all programs taken together. A field that the
-stage itself may have written before it reads it can be missing in `reads`. A field of type DropReason or PuntReason is
-not among `writes`: its reasons are `drops` and `punts`. A file needs a head if a main file, or one of PATHS,
-instantiates its control. Exit status 1, with a line for each list that is wrong.
+tools/p4_effects.py derives the accesses of each control; a list must agree with all programs taken together. `reads`
+may omit a field that the stage itself may have written before it reads the field. A field of type DropReason or
+PuntReason is not listed under `writes`; its reasons are listed under `drops` and `punts`. A file needs a head if a main
+file, or a file of PATHS, instantiates its control. The tool prints a line for each wrong list, and then exits with
+status 1.
 """
 
 import re
@@ -25,7 +27,7 @@ from tools.p4_effects import REASONS, Access, Control, Effects, Program, preproc
 from tools.p4_sources import ROOT
 
 PATHS = ("front", "limits", "pinning", "content_path", "resource_path", "next_pass", "departure", "egress")
-"""Files other than main.p4 whose controls apply stages."""
+"""Names of files other than main.p4 whose controls apply stages."""
 INCLUDED = re.compile(r"what ([\w, ]+) (?:reads?|writes?|drops?|punts?)")
 REMARK = re.compile(r"\([^)]*\)")
 VERBS = {"reads": "read", "writes": "written", "drops": "a reason to drop", "punts": "a reason to punt"}
@@ -38,7 +40,7 @@ class Names:
         """Parse the text of the list that tools/p4_sources.py extracts."""
         self.fields: set[str] = set()
         self.files: set[str] = set()
-        """Files whose accesses the list includes, by a row `what X and Y read`."""
+        """Files whose accesses the list includes by a row `what X and Y read`."""
         for explained in REMARK.sub("", text).split(";"):
             row = explained.partition(":")[0].strip()
             if included := INCLUDED.fullmatch(row):
@@ -48,19 +50,20 @@ class Names:
         self.fields = {each for each in self.fields if each and not each.startswith("the ")}
 
     def missing(self, accesses: Iterable[Access]) -> list[str]:
-        """Return the accessed paths that the list does not name."""
+        """Return the accessed paths for which the list has no name."""
         others = (path for path, via in accesses if via not in self.files)
         return sorted({short(path) for path in others if not self.fields & names(path)})
 
     def surplus(self, accesses: Iterable[Access]) -> list[str]:
-        """Return the names of the list that stand for no access."""
+        """Return the names in the list that correspond to no access."""
         accesses = set(accesses)
         known = {name for path, _ in accesses for name in names(path)}
         return sorted((self.fields - known) | (self.files - {via for _, via in accesses}))
 
 
 def fields(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a path without its parameter and without the target's field `sluice`; a lone parameter stays."""
+    """Return a path without its parameter and without the target's field `sluice`; a path of only a parameter is
+    returned unchanged."""
     if path[1:2] == ("sluice",) and len(path) > 2:
         return path[2:]
     return path[1:] or path
@@ -72,7 +75,7 @@ def short(path: tuple[str, ...]) -> str:
 
 
 def names(path: tuple[str, ...]) -> set[str]:
-    """Return the names that stand for a path in a list."""
+    """Return all names by which a list may denote a path."""
     return {".".join(each[: length + 1]) for each in (path, fields(path)) for length in range(len(each))}
 
 
@@ -86,8 +89,8 @@ def applied(program: Program) -> set[str]:
 def derived(program: Program) -> dict[str, Effects]:
     """Return the effects of each file's controls, by the file's path relative to the repository's root.
 
-    A control that another control of its file instantiates counts as a part of that control. Of the others, the order
-    is unknown: a field that one of them writes is not needed by another.
+    A control that another control of the same file instantiates counts as a part of that control. The order of the
+    file's other controls is unknown; a field that one of them writes does not count as needed by another.
     """
     files: dict[str, list[Control]] = defaultdict(list)
     for control in program.controls.values():
@@ -130,7 +133,8 @@ def disagreements(parts: dict[str, str], effects: Effects) -> Iterator[str]:
 
 
 def broken(programs: Iterable[Program], root: Path = ROOT) -> tuple[int, list[str]]:
-    """Return how many of the programs' files have a head, and a message for each list that disagrees with the code."""
+    """Return the number of files of the programs that have a head, and a message for each list that disagrees with the
+    code."""
     effects: dict[str, Effects] = defaultdict(Effects)
     stages: set[str] = set()
     for program in programs:

@@ -1,9 +1,11 @@
-"""Compares what a control plane can name on v1model and on Tofino: the same, but for a short list, itself checked.
+"""Compares the objects that a control plane can name on v1model and on Tofino. They must be the same, except those in
+short lists, which are checked as well.
 
-Each program for Tofino has a contract of its own (tools/p4_tofino.py names them).
-The sources are always compared; both P4Infos and bfrt.json once a program has been compiled into p4src/build. A
-difference that is not allowed is an error, and so is an allowance for a difference that has gone. So are externs whose
-parameters differ, because a stage must not depend on its target. (Both programs include the stages by the same list.)
+Each program for Tofino has a contract of its own (tools/p4_tofino.py names the programs). The sources are always
+compared; both P4Infos and bfrt.json are compared once a program has been compiled into p4src/build. A difference that
+is not allowed is an error, and so is an allowance for a difference that no longer exists. Externs whose parameters
+differ between the targets are errors, too, because a stage must not depend on its target. (Both programs include the
+stages by the same list.)
 """
 
 import re
@@ -18,7 +20,7 @@ from tools.p4_objects import P4SRC, Object, ObjectsError, Shapes
 V1MODEL_P4INFO = P4SRC / "build/sluice.p4info.txtpb"
 
 Where = tuple[str, str]
-"""Kind and name of an object."""
+"""The kind and the name of an object."""
 
 
 def named(kind: str, reason: str, names: str, prefix: str = "") -> dict[Where, str]:
@@ -32,7 +34,7 @@ ONLY_TOFINO = {
     ("register", "pin_state_1"): "a stateful unit has two inputs; v1model's keys hold the states",
     ("register", "pin_state_2"): "as pin_state_1",
 }
-"""Objects that only Tofino's programs have, with the reason."""
+"""Objects that only the programs for Tofino have, with the reason."""
 
 LOOKS = "as choose_other_servers"
 NEVER_ON_TOFINO = {
@@ -53,7 +55,7 @@ NEVER_ON_TOFINO = {
     ),
     ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
 }
-"""Objects that v1model's program has and no program for Tofino has, with the reason."""
+"""Objects that v1model's program has but no program for Tofino has, with the reason."""
 
 CAPS = "cap_agreed cap_server cap_offered_server cap_offered_client send_cap receive_cap"
 SAMPLES = "owner edge acked activity probe least rtt recovery flight hole"
@@ -69,7 +71,7 @@ NO_RESOURCES = {
         "closing_",
     ),
 }
-"""Further objects that v1model's program has and Tofino 1's does not, with the reason."""
+"""Further objects that v1model's program has but the program for Tofino 1 lacks, with the reason."""
 
 ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
@@ -77,7 +79,7 @@ ONLY_V1MODEL = {
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
     **named("action", "as agents", "to_content to_group from_content set_agent no_agent"),
 }
-"""Further objects that Tofino 1's program has and v1model's does not, with the reason."""
+"""All objects that v1model's program has but the program for Tofino 1 lacks, with the reason."""
 
 TWO_WORDS = "a slot of both ways has one word of 32 bits in half a stage, and v1model's {} has more"
 MORE_CELLS = {
@@ -86,7 +88,7 @@ MORE_CELLS = {
     **{("register", f"cap_effect_{side}"): TWO_WORDS.format(f"cap_offered_{side}") for side in ("client", "server")},
     ("register", "closing_order"): "the idle time to end; on v1model the tickle itself passes ingress",
 }
-"""Objects for servers' resources that Tofino 2's program has and v1model's does not, with the reason."""
+"""Objects for servers' resources that the program for Tofino 2 has but v1model's lacks, with the reason."""
 
 NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "cap_client"): "what is sent in a client's name moves no number on Tofino 2; the server's are taken",
@@ -100,13 +102,13 @@ NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "closing_raced"): "closing_state of Tofino 2 does not tell the first refused payload",
     ("register", "closing_pauses"): "closing_state of Tofino 2 keeps no length of a pause",
 }
-"""Objects for servers' resources that v1model's program has and Tofino 2's does not, with the reason."""
+"""Objects for servers' resources that v1model's program has but the program for Tofino 2 lacks, with the reason."""
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
 """Objects that appear only in Tofino's compiled program, not in the sources, with the reason."""
 
 OWN_IDS = {"register", "counter", "meter", "action profile"}
-"""Kinds whose @id p4c's Tofino back end ignores (1.2.5.16); the controller looks up their ids by name."""
+"""Kinds whose @id p4c's Tofino back end ignores (1.2.5.16); the controller determines their ids by name."""
 
 OTHER_SIZE = {
     **named(
@@ -139,7 +141,7 @@ CELLS_OF_SLOTS = {
 
 @dataclass(frozen=True)
 class Contract:
-    """The allowed differences of a program for Tofino from v1model's, with the reasons."""
+    """The allowed differences between a program for Tofino and v1model's program, with the reasons."""
 
     only_tofino: Mapping[Where, str]
     only_v1model: Mapping[Where, str]
@@ -160,7 +162,7 @@ CONTRACTS = {
         {**OTHER_SIZE, **SMALLER_SELECTORS, **CELLS_OF_SLOTS},
     ),
 }
-"""Contracts by the program's name (tools/p4_tofino.py)."""
+"""The contracts by the program's name (tools/p4_tofino.py)."""
 
 INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 CONTROL = re.compile(r"^control (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
@@ -169,7 +171,7 @@ Objects = Mapping[Where, Object]
 
 
 def differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
-    """Return a message for each difference that is not allowed and each allowance that is not needed."""
+    """Return a message for each difference that is not allowed, and for each allowance that is not needed."""
     said: list[str] = []
     for own, others, allowed, target, other_target, of in (
         (v1model, tofino, contract.only_v1model, "v1model", "Tofino", "ONLY_V1MODEL"),
@@ -203,7 +205,7 @@ def differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) 
 
 
 def compiled_differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
-    """Return `differences` of two P4Infos, with the allowances that only compiled programs need."""
+    """Return the messages of `differences` for two P4Infos, with the allowances that only compiled programs need."""
     said = [
         f"{kind} {name}: allowed in Tofino's P4Info, and is not there: take it from NOT_IN_SOURCES"
         for kind, name in sorted(NOT_IN_SOURCES.keys() - tofino.keys())
@@ -221,7 +223,8 @@ def compiled_differences(v1model: Objects, tofino: Objects, contract: Contract =
 
 
 def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: Contract = TOFINO) -> list[str]:
-    """Return messages on keys, parameters and widths that differ between the targets, or from bfrt.json."""
+    """Return messages about keys, parameters and widths that differ between the targets, or between P4Info and
+    bfrt.json."""
     said = [
         f"{name}: {v1model[name]} on v1model, {tofino.get(name)} on Tofino"
         for name in sorted(v1model)
@@ -243,7 +246,7 @@ def controls(folder: Path) -> dict[str, str]:
 
 
 def unlike(p4src: Path = P4SRC) -> list[str]:
-    """Return messages on externs of the stages whose parameters differ between the targets."""
+    """Return messages about externs in the stages whose parameters differ between the targets."""
     ours, theirs = (controls(p4src / target / "externs") for target in ("v1model", "tna"))
     named = {name for path in (p4src / "stages").glob("*.p4") for name in INSTANCE.findall(path.read_text())}
     return [
@@ -254,7 +257,7 @@ def unlike(p4src: Path = P4SRC) -> list[str]:
 
 
 def of_compiled(folder: Path, contract: Contract) -> list[str]:
-    """Return a message for each difference of a compiled program for Tofino."""
+    """Return a message for each difference between a compiled program for Tofino and v1model's."""
     p4info = folder / "sluice.p4info.txtpb"
     said = compiled_differences(p4_objects.of_p4info(V1MODEL_P4INFO), p4_objects.of_p4info(p4info), contract)
     missing = p4_objects.full_names(V1MODEL_P4INFO) - p4_objects.full_names(p4info)

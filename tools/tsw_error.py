@@ -1,8 +1,8 @@
 """Measures how far the switch's response rates are from Clark and Fang's time sliding window: a table and a plot.
 
-`python -m tools.tsw_error [--out FOLDER]` runs trains of packets through the model of the switch's estimator, which the
-packet tests compare with the switch bit by bit, and through the exact estimator, and
-writes tsw_error.txt and tsw_error.svg. No switch is needed. docs/reference/algorithms.md states what comes out.
+`python -m tools.tsw_error [--out FOLDER]` runs trains of packets through a model of the switch's estimator and through
+the exact estimator, and writes tsw_error.txt and tsw_error.svg. The packet tests compare this model with the switch bit
+by bit. No switch is needed. docs/reference/algorithms.md states the results.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from sluice.switch.rates import decode
 ROOT = Path(__file__).resolve().parent.parent
 
 Packets = list[tuple[float, int]]
-"""Packets as times in seconds and lengths in bytes."""
+"""Packets as pairs of time in seconds and length in bytes."""
 
 STEP = 128
-"""The estimator's step in units of RATE_TICK_US: the default, 131 ms."""
+"""The estimator's step in units of RATE_TICK_US: the default step, 131 ms."""
 WINDOW_S = STEPS * STEP * RATE_TICK_US / 1e6
 FLOWS = 40
-"""Number of packet trains of each kind."""
+"""The number of packet trains of each kind."""
 SEED = 1
 
 
@@ -47,11 +47,12 @@ def errors(packets: Packets, settled_s: float) -> list[float]:
     return relative_errors
 
 
-# -- Traffic: each train of packets begins at a random time of the switch's clock.
+# -- traffic: each train of packets begins at a random time of the switch's clock
 
 
 def steady(source: random.Random, rate: float, size: int) -> Packets:
-    """Return packets of equal size at a mean rate (bit/s), intervals jittered by half, for eight windows or more."""
+    """Return packets of equal size at a mean rate (bit/s), with intervals that vary by half, for eight windows or
+    more."""
     interval = 8 * size / rate
     time = source.random()
     packets: Packets = []
@@ -63,7 +64,7 @@ def steady(source: random.Random, rate: float, size: int) -> Packets:
 
 
 def on_off(source: random.Random, on_s: float, off_s: float) -> Packets:
-    """Return bursts at 1 Mbit/s and pauses, both of exponential length, like responses on a persistent connection."""
+    """Return bursts at 1 Mbit/s and pauses, both of exponentially distributed length, as on a persistent connection."""
     time = source.random()
     packets: Packets = []
     while len(packets) < 400:
@@ -76,7 +77,8 @@ def on_off(source: random.Random, on_s: float, off_s: float) -> Packets:
 
 
 def response(source: random.Random, size: int, rtt_s: float) -> Packets:
-    """Return a response by slow start (initial window 2, segments of 1,460 bytes) behind a link of 2 Mbit/s."""
+    """Return the packets of a response in slow start (initial window 2, segments of 1,460 bytes) over a 2 Mbit/s
+    link."""
     time = source.random()
     packets: Packets = []
     window, left = 2, size
@@ -94,7 +96,7 @@ def response(source: random.Random, size: int, rtt_s: float) -> Packets:
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of traffic with the estimator's errors in percent."""
+    """A kind of traffic, with the estimator's errors in percent."""
 
     family: str
     label: str
@@ -103,7 +105,7 @@ class Case:
 
     @property
     def row(self) -> str:
-        """Return the case's line of the table."""
+        """The case as a line of the table."""
         low, high = np.percentile(self.percent, [5, 95])
         return (
             f"{self.family:<10} {self.label:<22} {self.x:>10g} {np.mean(self.percent):>+8.1f} "
@@ -120,7 +122,7 @@ RTTS = (0.01, 0.1, 0.4)
 
 
 def case(family: str, label: str, x: float, train: Callable[[random.Random], Packets], settled_s: float) -> Case:
-    """Run FLOWS trains of a kind of traffic, two of fast steady traffic; return the rates' errors in percent."""
+    """Run FLOWS trains of a kind of traffic (2 trains for fast steady traffic); return the rates' errors in percent."""
     source = random.Random(f"{SEED} {family} {label} {x}")
     flows = 2 if family == "steady" and x >= 3e6 else FLOWS
     percent = [100 * error for _ in range(flows) for error in errors(train(source), settled_s)]
@@ -142,7 +144,7 @@ def cases() -> Iterator[Case]:
 
 
 def plot(all_cases: list[Case], path: Path) -> None:
-    """Plot a panel for each family of traffic: mean error, and a band from the 5th to the 95th percentile."""
+    """Plot a panel for each family of traffic, with the mean error and a band from the 5th to the 95th percentile."""
     import matplotlib as mpl  # noqa: PLC0415 (heavy)
 
     mpl.use("Agg")

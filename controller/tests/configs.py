@@ -1,4 +1,4 @@
-"""Configurations for tests, as text that a user could write."""
+"""Texts of configuration files for tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def web(
     window_s: float = 1.0,
     more: str = "",
 ) -> str:
-    """Return the configuration of a service with two servers; ``more`` follows the list of servers."""
+    """Return the configuration of a service with two servers; `more` is text that follows the list of servers."""
     return WEB.format(
         address=address,
         pipeline=pipeline,

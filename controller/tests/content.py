@@ -1,4 +1,4 @@
-"""The configuration of a content service for tests: two agents, and two groups that share a server."""
+"""The configuration of a content-switched service for tests: two agents, and two server groups that share a server."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def content(
     control: str = "/run/sluice.sock",
     agents: tuple[str, str] = ("unix:///run/a1.sock", "127.0.0.1:9471"),
 ) -> str:
-    """Return the configuration of the service ``shop`` with groups ``all`` and ``fast``, and of a plain service."""
+    """Return a configuration with a plain service and the content service `shop`, with groups `all` and `fast`."""
     control_1, control_2 = agents
     return CONTENT.format(address=address, pipeline=pipeline, control=control, control_1=control_1, control_2=control_2)

@@ -1,4 +1,4 @@
-"""An agent in this process: it accepts configurations and sends reports, and handles no packets."""
+"""A fake agent in the test's process: it accepts configurations and sends reports, but handles no packets."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sluice.agents.messages import MESSAGES, SERVICE, make
 
 
 class FakeAgent:
-    """A fake agent on a Unix socket; ``start``, ``stop`` and ``restart`` act like a process's start and end."""
+    """A fake agent on a Unix socket; `start`, `stop` and `restart` act like the start and end of a process."""
 
     def __init__(self, path: Path) -> None:
         self.control = f"unix://{path}"
         self.configurations: list[Any] = []
         """All configurations that the agent received."""
         self.refuses: list[Any] = []
-        """Problems with which the agent refuses each configuration."""
+        """Problems that the agent reports when it refuses a configuration; empty: the agent accepts."""
         self.has: Any = None
         self.shared: list[Any] = []
-        """Other agents' learned groups, as the controller sent them, a message per entry."""
+        """Messages from the controller with what other agents have learned about server groups."""
         self.learned: dict[str, Any] = {}
-        """Learned groups in the agent's reports."""
+        """Learned properties of server groups that the agent reports, by group."""
         self.hits: dict[str, int] = {}
         self.draining = False
         self.reports = 0
-        """Number of reports sent."""
+        """Number of reports that the agent has sent."""
         self.talks = asyncio.Event()
         self.talks.set()
         self._server: grpc.aio.Server | None = None
@@ -42,7 +42,7 @@ class FakeAgent:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen, without a configuration."""
+        """Begin to listen for the controller, without a configuration."""
         self.has = None
         self._server = grpc.aio.server()
         handlers: dict[str, Any] = {
@@ -67,7 +67,7 @@ class FakeAgent:
         await self._server.start()
 
     async def stop(self) -> None:
-        """End at once, as when the process is killed."""
+        """End at once, as if the process was killed."""
         if self._server is not None:
             await self._server.stop(None)
             self._server = None

@@ -1,8 +1,8 @@
-"""A P4Runtime server in this process: tables, registers, meters, counters, packets, digests, arbitration; no packet
-processing.
+"""A P4Runtime server in the test's process: tables, registers, meters, counters, packets, digests, arbitration.
 
-It stores written entities as protobuf messages and behaves as the specification demands, so that a test sees what a
-controller does at the boundary: which requests it sends, in which order, and how it handles the answers.
+The server processes no packets. It stores written entities as protobuf messages and behaves as the specification
+requires. A test therefore observes the requests of a controller, their order, and how the controller handles the
+responses.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from sluice.switch.keys import Key, key_of
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 
 MAX_MESSAGE_BYTES = 256 << 20
-"""Largest gRPC message; gRPC's default of 4 MB is smaller than a program for Tofino."""
+"""Largest gRPC message in bytes; gRPC's default of 4 MB is smaller than a program for Tofino."""
 
 
 @dataclass(eq=False)
 class Client:
-    """A client's open stream channel."""
+    """The open stream channel of a P4Runtime client."""
 
     outbox: Stream = field(default_factory=asyncio.Queue)
     election_id: int = 0
 
 
 class FakeSwitch(p4r_grpc.P4RuntimeServicer):
-    """A fake switch on a loopback port; ``start``, ``stop`` and ``restart`` act like a process's start and end."""
+    """A fake switch on a loopback port; `start`, `stop` and `restart` act like the start and end of a process."""
 
     def __init__(self, *, device_id: int = 1, registers_over_p4runtime: bool = True) -> None:
         self.device_id = device_id
         self.registers_over_p4runtime = registers_over_p4runtime
         self.port = 0
         self.writes: list[p4r.WriteRequest] = []
-        """All write requests that were executed."""
+        """All write requests that the switch has executed."""
         self.asked: list[p4r.Entity] = []
-        """All entities of read requests."""
+        """All entities that clients have requested to read."""
         self.pushes = 0
         self.packets_out: asyncio.Queue[p4r.PacketOut] = asyncio.Queue()
         self.refuse_table: str | None = None
-        """Alias of a table whose updates fail; None: none fails."""
+        """Alias of a table whose updates fail; None: no update fails."""
         self._server: grpc.aio.Server | None = None
         self._clients: list[Client] = []
         self._highest = 0
         self.keeps_nothing = ""
-        """Reason for refusing to keep state when the program is replaced; empty: it keeps its state."""
+        """Reason for which the switch loses its state when its program is replaced; empty: the state survives."""
         self._forget()
 
     def _forget(self) -> None:
@@ -73,7 +73,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     @property
     def address(self) -> str:
-        """The server's address, host and port."""
+        """The address of the P4Runtime server, as host:port."""
         return f"127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
@@ -84,7 +84,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen; after a stop, on the same port as before."""
+        """Begin to listen; after `stop`, on the port that was used before."""
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
         bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
@@ -93,27 +93,27 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         await self._server.start()
 
     async def stop(self) -> None:
-        """End all streams."""
+        """End all streams and stop listening."""
         assert self._server is not None
         await self._server.stop(None)
         self._clients.clear()
         self._highest = 0
 
     async def restart(self) -> None:
-        """Act like a process that was killed and started again: all state is lost."""
+        """Act like a process that is killed and started again: all state is lost."""
         await self.stop()
         self._forget()
         await self.start()
 
-    # -- Accessors for tests
+    # -- Methods with which tests read and change the switch's state
 
     def entries(self, alias: str) -> list[p4r.TableEntry]:
-        """Return the entries of a table."""
+        """Return all entries of a table, except its default entry."""
         number = self.schema.tables[alias].id
         return [entry for key, entry in self.tables.items() if key[0] == number and not key[1]]
 
     def weights(self, service_id: int, alias: str = "choose") -> dict[int, int]:
-        """Return the weights in a service's group, by server."""
+        """Return the weights in the selector group of a service, by server number."""
         for entry in self.entries(alias):
             if int.from_bytes(entry.match[0].exact.value, "big") == service_id:
                 members = entry.action.action_profile_action_set.action_profile_actions
@@ -121,16 +121,16 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return {}
 
     def count(self, register: str, index: int, more: int) -> None:
-        """Add to a cumulative 32-bit register cell, which wraps."""
+        """Add `more` to a cell of a cumulative 32-bit register, which wraps."""
         cell = (self.schema.registers[register].id, index)
         self.registers[cell] = (self.registers.get(cell, 0) + more) % (1 << 32)
 
     def hold(self, register: str, index: int, value: int) -> None:
-        """Set a register's cell to a value."""
+        """Set a cell of a register to a value."""
         self.registers[self.schema.registers[register].id, index] = value
 
     def packet_in(self, payload: bytes, **metadata: int) -> None:
-        """Send a packet to the primary controller."""
+        """Send a packet-in to the primary controller."""
         header = self.schema.controller_packet_metadata["packet_in"]
         packet = p4r.PacketIn(payload=payload, metadata=header.encode(dict[str, Any](metadata)))
         primary = self._primary()
@@ -138,8 +138,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=packet))
 
     def arp(self, port: int, address: str, mac: str, answered_by: str | None = None) -> None:
-        """Report an ARP message's sender to the primary controller, if it has subscribed: of a request that one of our
-        addresses answers, or of any other ARP message."""
+        """Report the sender of an ARP message to the primary controller, if that controller subscribed to the digest.
+
+        `answered_by` is the switch's address for which it answers the ARP request; None: the switch does not answer.
+        """
         digest = self.schema.digests["arp_sender_t"]
         if digest.id not in self.digests:
             return
@@ -340,12 +342,12 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         ):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
         self.asked += request.entities
-        # All responses are of the same moment, as from the embedded switch.
+        # All responses reflect the same moment, as in the embedded switch.
         for response in [self._response(wanted) for wanted in request.entities]:
             yield response
 
     def _response(self, wanted: p4r.Entity) -> p4r.ReadResponse:
-        """Return the answer to a read entity. A whole register is built from zeros, since few cells are set."""
+        """Return the response for one requested entity; a register that is read as a whole is copied from zeros."""
         entry = wanted.register_entry
         if wanted.WhichOneof("entity") != "register_entry" or entry.HasField("index"):
             return p4r.ReadResponse(entities=self._read(wanted))
@@ -401,8 +403,10 @@ def _register(number: int, index: int, value: int) -> p4r.Entity:
 
 @lru_cache
 def _zeros(number: int, size: int) -> p4r.ReadResponse:
-    """Return a register of zeros by copying a message with each index: building a message for each of the table's
-    cells would take seconds, in which this process answers no other call."""
+    """Return a response with a register of zeros, made by copying one message for each index.
+
+    Building a message for each cell of the connection table would block this process for seconds.
+    """
     response, cell = p4r.ReadResponse(), _register(number, 0, 0)
     for index in range(size):
         cell.register_entry.index.index = index
@@ -411,7 +415,7 @@ def _zeros(number: int, size: int) -> p4r.ReadResponse:
 
 
 def shortest(value: int) -> bytes:
-    """Return a number in P4Runtime's shortest byte form."""
+    """Return a number as the shortest byte string, which P4Runtime requires."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -420,7 +424,7 @@ def _indices(entry: Any, size: int) -> range:
 
 
 class Memory:
-    """Registers in memory, for tables that are too large for protobuf in a test."""
+    """Registers in memory; tests use these for tables that are too large for protobuf messages."""
 
     def __init__(self, units: Units = MICROSECONDS) -> None:
         self.units = units
@@ -447,7 +451,7 @@ class Memory:
         self.cells[register].update(cells)
 
     def count(self, register: Register, index: int, more: int) -> None:
-        """Add to a cumulative 32-bit cell, which wraps."""
+        """Add `more` to a cumulative 32-bit cell, which wraps."""
         self.cells[register][index] = (self.cells[register].get(index, 0) + more) % (1 << 32)
 
     async def close(self) -> None:

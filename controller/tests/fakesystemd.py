@@ -1,4 +1,4 @@
-"""A substitute for systemd: a notification socket for a service, and a way to let a program's thread hang."""
+"""A substitute for systemd: a notification socket for a service, and a function that stops a thread of a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WALL = 0x4000_0000
 
 
 class Systemd:
-    """systemd's notification socket, by a path or by an abstract name, which begins with ``@``."""
+    """The notification socket of systemd; `name` is a path, or an abstract name that begins with ``@``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Systemd:
         return {**os.environ, "NOTIFY_SOCKET": self.name, "WATCHDOG_USEC": f"{watchdog_s * 1e6:.0f}"}
 
     async def hears(self, wanted: str) -> list[str]:
-        """Return the received messages up to this one."""
+        """Return the received messages up to the first that begins with `wanted`."""
         said: list[str] = []
         async with asyncio.timeout(PATIENCE_S):
             while not said or not said[-1].startswith(wanted):
@@ -41,7 +41,7 @@ class Systemd:
         return said
 
     async def silent_for(self, seconds: float) -> bool:
-        """Return whether no message arrives within the time."""
+        """Return whether no message arrives within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.hears("never said")
@@ -50,13 +50,13 @@ class Systemd:
         return False
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the notification socket."""
         self._socket.close()
 
 
 @contextmanager
 def hanging(process: int, name: str) -> Generator[None]:
-    """Stop a process's thread by its name while all others run. Needs a child process of ours, or root."""
+    """Stop the thread `name` of a process while its other threads run; needs a child process or root."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     (thread,) = (int(task.name) for task in tasks if (task / "comm").read_text().strip() == name)
     libc = ctypes.CDLL(None, use_errno=True)

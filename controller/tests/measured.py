@@ -1,4 +1,4 @@
-"""Simulates the readings of measured transfers without a switch."""
+"""Measured transfers for tests: readings as the switch would return them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MSS = 1460.0
 
 @dataclass(frozen=True)
 class Seen:
-    """Readings of transfers with a round trip of 50 ms, given their largest flights in bytes."""
+    """Readings of measured transfers with a round trip of 50 ms; `flight` is the largest number of bytes in flight."""
 
     flow: Numbers
     server: Numbers

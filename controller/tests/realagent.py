@@ -1,4 +1,4 @@
-"""Runs a `sluice-agent` process with its own network interface, which needs root."""
+"""Run a `sluice-agent` process on its own network interface, which requires root."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ needed = (
 
 @contextmanager
 def real_agent(folder: Path, *flags: str) -> Generator[str]:
-    """Run an agent with these further flags; yield the address on which it accepts a controller."""
+    """Run an agent with additional flags; yield the address at which the agent accepts a controller."""
     name, control = f"sa{os.getpid()}", f"unix://{folder}/agent.sock"
     subprocess.run(["ip", "link", "add", name, "up", "type", "veth", "peer", "name", f"{name}p"], check=True)
     addresses = ("--address", "10.0.3.31", "--gateway", "10.0.3.1")

@@ -1,4 +1,4 @@
-"""Addresses: a single type for IPv4 and IPv6, created in a single module."""
+"""Tests of addresses: IPv4 and IPv6 have one type, which only one module creates."""
 
 import re
 import subprocess
@@ -11,10 +11,10 @@ from sluice.dataplane.connection import Connection
 ROOT = Path(__file__).resolve().parents[2]
 NAMING = {
     "controller/sluice/addresses.py",
-    "controller/sluice/config/types.py",  # takes version 4 only
+    "controller/sluice/config/types.py",  # accepts only version 4
     "controller/tests/test_config_fields.py",  # distinguishes fields by their type
 }
-"""The modules that may name the type of a single IP version."""
+"""The modules that may use the type of a single IP version."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command line as users call it, in its own process."""
+"""Tests of the command line as users call it, in a process of its own."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ ENV = os.environ | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1]
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in its own process to its end."""
+    """Run a `sluice` command in a process of its own until its end."""
     return subprocess.run([*SLUICE, *arguments], capture_output=True, text=True, timeout=60, check=False, env=ENV)
 
 
 async def acall(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command while this process serves a fake switch."""
+    """Run a `sluice` command in a process of its own, while the test's process serves a fake switch."""
     return await asyncio.to_thread(call, *arguments)
 
 
 async def start(
     path: Path, *options: str, stdout: int | None = None, stderr: int | IO[bytes] | None = None, **environment: str
 ) -> Process:
-    """Start a controller in its own process."""
+    """Start a controller in a process of its own."""
     command = [*SLUICE, "run", "-c", str(path), *options]
     return await asyncio.create_subprocess_exec(*command, stdout=stdout, stderr=stderr, env=ENV | environment)
 
@@ -250,7 +250,7 @@ async def test_rotation_and_signals_do_not_end_it(switch: FakeSwitch, tmp_path: 
 
 
 async def test_proxies_do_not_stand_between_it_and_the_switch(switch: FakeSwitch, tmp_path: Path) -> None:
-    """The configured proxy does not exist, so any request through it would fail."""
+    """The configured proxy does not exist, so a request through that proxy would fail."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"), "http://127.0.0.1:1")
     path = tmp_path / "sluice.yaml"
     path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))

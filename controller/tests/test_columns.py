@@ -1,4 +1,4 @@
-"""The lists of columns match the columns that the switch's readers return."""
+"""Test that the lists of columns match the columns that the switch's readers return."""
 
 from __future__ import annotations
 

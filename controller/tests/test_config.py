@@ -1,4 +1,4 @@
-"""Configurations: accepted ones, and the exact text of every error (golden files beside the examples)."""
+"""Tests of configurations: accepted ones, and the exact text of every error (in golden files beside the examples)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).resolve().parent / "golden"
 
 @pytest.mark.parametrize("name", ["broken", "inconsistent", "duplicate", "torn"])
 def test_complaints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To accept a changed message, write it into the .txt file."""
+    """The expected message is in the .txt file beside the configuration; edit that file to accept a new message."""
     monkeypatch.chdir(GOLDEN)
     with pytest.raises(ConfigError) as caught:
         load(f"{name}.yaml")
@@ -198,7 +198,7 @@ INFINITE = "must be a finite number (got inf); write it in digits, such as 0.5"
 
 
 def complaints(news: str, services: str = "") -> str:
-    """Return all error messages about a configuration with this flash-crowd control."""
+    """Return all error messages about a configuration with these options of flash-crowd control."""
     with pytest.raises(ConfigError) as caught:
         parse(web(more=f"{services}\nnews: {news}"))
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""Configurations of content services: accepted ones, and the errors for others."""
+"""Tests of configurations of content services: accepted ones, and the error messages about others."""
 
 from __future__ import annotations
 

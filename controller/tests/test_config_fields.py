@@ -1,5 +1,7 @@
-"""Every field of the configuration, found by walking its types: an invalid value is reported with line, field and
-remedy, even where YAML, Python or pydantic would accept or convert it."""
+"""Tests of every field of the configuration; the fields are derived from the configuration's types.
+
+An invalid value is reported with line, field and remedy, even if YAML, Python or pydantic would convert it.
+"""
 
 from __future__ import annotations
 
@@ -60,16 +62,16 @@ DOCUMENT: dict[str, Any] = {
     "metrics": {"address": "127.0.0.1:9464"},
     "page": {"address": "127.0.0.1:8080", "names": ["status.example"]},
 }
-"""A document with an item in every list, but not every key that has a default."""
+"""A configuration with an item in every list, but without some keys that have a default."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A field of the configuration that holds a value."""
+    """A field of the configuration that contains a value, not a section or a list."""
 
     path: Path
     kinds: frozenset[object]
-    """The field's types; for text, names in the module ``types``."""
+    """The types of the field's value; text types are given by their names in the module `types`."""
     optional: bool
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ NAMED = TEXT | {name: getattr(types, name) for name in ("Size", "Refusal", "Matc
 
 
 def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]:
-    """Yield every field below a type."""
+    """Yield every field below a type; `path` is the path of the type's section, and `optional` allows null."""
     arms = [hint]
     while any(get_origin(arm) in (Annotated, Union, UnionType) and arm not in NAMED.values() for arm in arms):
         arms = [alternative for arm in arms for alternative in _parts(arm)]
@@ -96,7 +98,7 @@ def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]
         hints = get_type_hints(section, include_extras=True)
         for name in list(section.model_fields) if issubclass(section, BaseModel) else [f.name for f in fields(section)]:
             key = section.model_fields[name].alias or name if issubclass(section, BaseModel) else name
-            # Only the second service has content.
+            # In DOCUMENT only the second service has content.
             at = ("services", 1) if (path, key) == (("services", 0), "content") else path
             yield from leaves(hints[name], (*at, key))
     elif get_origin(arms[0]) is tuple:
@@ -129,7 +131,7 @@ ADDRESSES = [leaf for leaf in LEAVES if leaf.kinds & {IPv4Address, IPv4Interface
 
 
 def of_kind(*kinds: str) -> list[Leaf]:
-    """Return the fields that hold text of one of these kinds."""
+    """Return the fields whose values are text of one of these kinds."""
     return [leaf for leaf in LEAVES if leaf.kinds & set(kinds)]
 
 
@@ -156,7 +158,10 @@ def test_the_walk_finds_fields_at_every_depth_and_of_each_kind() -> None:
 
 
 def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:
-    """Return the error about each field when all of ``of`` are written as ``bad``; also check the lines in errors."""
+    """Write the value `bad` into all fields in `of`; return the error message about each field.
+
+    The line number in each message is also checked.
+    """
     document = copy.deepcopy(DOCUMENT)
     for number, leaf in enumerate(of):
         section: Any = document
@@ -183,7 +188,7 @@ def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:
 
 
 def refused(bad: str, of: list[Leaf], remedy: str) -> None:
-    """Assert that every field of ``of`` is refused with this remedy."""
+    """Assert that the value `bad` is refused in every field in `of`, with a message that matches `remedy`."""
     said = complaints(bad, of)
     assert [str(leaf) for leaf in of if not re.search(remedy, said.get(str(leaf), ""))] == []
 
@@ -347,7 +352,7 @@ def test_text_of_another_form(kind: str, bad: str) -> None:
 
 
 def with_value(path: Path, written: str) -> Config:
-    """Parse the document with the value at a path replaced."""
+    """Parse DOCUMENT with the value at a path replaced by the text `written`."""
     document = copy.deepcopy(DOCUMENT)
     section: Any = document
     for name in path[:-1]:
@@ -443,7 +448,7 @@ def test_no_place_to_connect_to(bad: str, says: str) -> None:
     ],
 )
 def test_a_place_to_connect_to(good: str) -> None:
-    for place in of_kind("HostPort"):  # each field by itself, since two programs cannot listen on the same port
+    for place in of_kind("HostPort"):  # one field at a time, because two programs cannot listen on the same port
         assert complaints(good, [place]) == {}
 
 

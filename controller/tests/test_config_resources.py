@@ -1,4 +1,4 @@
-"""Configurations of services' ``resources:``: accepted ones, and the errors for others."""
+"""Tests of configurations with `resources` of services: accepted ones, and the error messages about others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARES = "{send: {budget: 256 KiB}, receive: {budget: 1MB, size: 65536}, idle: {
 
 
 def text(resources: str, server: str = "") -> str:
-    """Return a configuration with ``resources`` of the service, and ``server`` of its first server."""
+    """Return a configuration with these `resources` of the service; `server` is more text for its first server."""
     with_resources = web().replace("  servers:", f"  resources: {resources}\n  servers:")
     return with_resources.replace("10.0.2.2, port: 80", f"10.0.2.2, port: 80{server}")
 

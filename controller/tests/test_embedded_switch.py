@@ -1,4 +1,4 @@
-"""The controller against the embedded switch itself, over real P4Runtime; no interfaces and no root needed."""
+"""Tests of the controller with the embedded switch itself, over real P4Runtime, without interfaces or root."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def config(switch: Switch, tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def backup(config: Path) -> AsyncGenerator[Running]:
-    """Run a second controller that stands by."""
+    """Run a second controller, which stands by while the first one leads."""
     async with running(config, ready=False) as it:
         await until(lambda: it.lines, "the second controller to say something")
         assert it.lines[0].startswith("sluice: standby")
@@ -82,7 +82,7 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
 
 
 async def test_scrapes_while_the_switch_restarts_all_get_an_answer(switch: Switch, config: Path) -> None:
-    """Scrapes do not disturb the controller: it announces ready again, and later scrapes are complete."""
+    """Scrapes of the metrics do not disturb the controller: it is ready again, and later scrapes are complete."""
     address, ups = f"127.0.0.1:{free_port()}", list[str]()
 
     def scrape() -> None:
@@ -149,7 +149,7 @@ def test_programmer(switch: Switch, config: Path) -> None:
 
 
 async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(config: Path) -> None:
-    """The cells are as packets would leave them: a connection of the first server has 40 segments in flight."""
+    """The switch's registers show a connection to server 1 with 40 segments in flight, as packets would write them."""
     shares = "  resources: {send: {budget: 48KiB, needs: paper}}\n  servers:"
     config.write_text(config.read_text().replace("  servers:", shares))
     memory, flow = Memory(), Flow(number=200_000, fingerprint=0x5ABCDEF, server=1)
@@ -177,7 +177,7 @@ async def test_a_transfer_that_the_switch_measures_gets_a_cap_from_the_switch(co
 
 
 async def test_explain_finds_all_connections_of_a_client(config: Path) -> None:
-    """The cells are written as packets would leave them."""
+    """The test writes the connection table's registers as packets would."""
     client, service = from_text("10.0.1.77").packed, from_text("10.0.0.100").packed
     async with running(config) as it:
         link = it.link

@@ -1,4 +1,4 @@
-"""`sluice check` reports programs on the same machine that would listen on the same port."""
+"""Tests of the report of `sluice check` on programs of one host that would listen on the same port."""
 
 from __future__ import annotations
 

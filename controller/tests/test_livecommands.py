@@ -1,4 +1,4 @@
-"""The commands that use a running controller, as users call them."""
+"""Tests of the commands that use a running controller, called as users call them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from topo.testbed.switches.started import start as start_switch
 
 @dataclass
 class Done:
-    """The exit status and output of a command."""
+    """Exit status and output of a command."""
 
     returncode: int
     stdout: str
@@ -46,7 +46,7 @@ class Done:
 
 
 def call(*arguments: str) -> Done:
-    """Run a command to its end in this process, since a new process takes a second or more to start."""
+    """Run a command to its end in the test's process, because a new process takes a second or more to start."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -57,7 +57,7 @@ def call(*arguments: str) -> Done:
 
 
 async def acall(*arguments: str) -> Done:
-    """Run a command while a controller runs."""
+    """Run a `sluice` command in a thread, while a controller runs."""
     return await asyncio.to_thread(call, *arguments)
 
 
@@ -73,7 +73,7 @@ async def led(tmp_path: Path) -> AsyncGenerator[tuple[FakeSwitch, Path, Running]
 
 @asynccontextmanager
 async def led_embedded(tmp_path: Path) -> AsyncGenerator[tuple[Path, Running]]:
-    """Run a controller with the embedded switch, for commands that read the whole connection table."""
+    """Run a controller with the embedded switch, for commands that read the complete connection table."""
     switch = await start_switch()
     path, socket = tmp_path / "sluice.yaml", str(tmp_path / "s.sock")
     path.write_text(web(switch.address, control=socket, mode="fixed"))
@@ -177,8 +177,10 @@ def test_a_time_that_is_none_is_misuse(seconds: str) -> None:
 
 
 def at_terminal(*arguments: str, until: str | None = None, **environment: str) -> str:
-    """Return what a command writes to a terminal of 100 columns until it ends; or until it prints `until` twice, then
-    Ctrl-C ends it."""
+    """Return what a command writes to a terminal of 100 columns.
+
+    If `until` is given, Ctrl-C ends the command when it has printed `until` twice.
+    """
     ours, theirs = pty.openpty()
     env = {key: value for key, value in ENV.items() if key != "NO_COLOR"} | {"TERM": "xterm-256color", "COLUMNS": "100"}
     with subprocess.Popen([*SLUICE, *arguments], stdout=theirs, stderr=theirs, env=env | environment) as process:
@@ -381,7 +383,7 @@ async def test_events_are_printed_as_they_happen(tmp_path: Path) -> None:
         assert shown.returncode == 0, "a follower that goes does no harm"
 
 
-# -- A first configuration, completion, JSON
+# -- First configuration, completion, JSON
 
 
 def test_config_init_writes_a_good_file_over_nothing(tmp_path: Path) -> None:

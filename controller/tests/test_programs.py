@@ -1,4 +1,4 @@
-"""The wheel's programs are found beside the running `sluice`, for all ways of calling it."""
+"""Tests that the wheel's programs are found beside the running `sluice`, however `sluice` is called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "sluice-agent"
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with `sluice` and the agent as from wheels, outside of a checkout and not on PATH."""
+    """Return a folder with `sluice` and the agent, as wheels install them, outside of a checkout and of PATH."""
     folder = tmp_path / "x y/venv/bin"
     folder.mkdir(parents=True)
     for name in ("sluice", NAME):

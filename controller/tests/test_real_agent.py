@@ -1,4 +1,4 @@
-"""The real agent accepts the controller's messages, and its reports are decoded."""
+"""Tests that the real agent accepts the controller's messages, and that the controller decodes the agent's reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = list(needed)
 
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[str]:
-    """Run an agent; yield the address on which it accepts a controller."""
+    """Run an agent; yield the address at which the agent accepts a controller."""
     with real_agent(tmp_path) as address:
         yield address
 

@@ -1,4 +1,4 @@
-"""``sluice check`` and ``sluice match`` of content services: the agent program's output as lines."""
+"""Tests of `sluice check` and `sluice match` for content services, which print the output of the agent program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller under systemd: it notifies readiness, its status, and the watchdog."""
+"""Tests of the controller under systemd: notifications of readiness, of the status, and for the watchdog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WATCHDOG_S = 0.2
 
 @asynccontextmanager
 async def run(folder: Path, address: str) -> AsyncGenerator[tuple[asyncio.subprocess.Process, Systemd]]:
-    """Start `sluice run` as systemd does."""
+    """Start `sluice run` as systemd does; yield the process and systemd's substitute."""
     systemd = Systemd(str(folder / "notify.sock"))
     path = folder / "sluice.yaml"
     path.write_text(web(address, control=str(folder / "s.sock")))
@@ -43,7 +43,7 @@ async def test_it_is_ready_without_a_switch_and_reports_until_it_stops(tmp_path:
         for _ in range(3):
             await systemd.hears("WATCHDOG=1")
         process.send_signal(signal.SIGSTOP)
-        while not await systemd.silent_for(2 * WATCHDOG_S):  # messages from before the hang
+        while not await systemd.silent_for(2 * WATCHDOG_S):  # messages that the process sent before the hang
             pass
         process.send_signal(signal.SIGCONT)
         await systemd.hears("WATCHDOG=1")

@@ -1,4 +1,4 @@
-"""Commands' output uses only characters of the output's encoding, and lines that fit the terminal."""
+"""Tests that the commands print only characters of the output's encoding, and lines that fit the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS = (
 
 
 def written(encoding: str, *arguments: str) -> tuple[int, str]:
-    """Return exit status and output of a command in this process, whose streams have a strict encoding."""
+    """Return exit status and output of a command whose output streams have a strict encoding."""
     output = io.BytesIO()
     with (
         io.TextIOWrapper(output, encoding, "strict", write_through=True) as stream,
@@ -46,7 +46,7 @@ def written(encoding: str, *arguments: str) -> tuple[int, str]:
 
 @asynccontextmanager
 async def cyrillic(tmp_path: Path) -> AsyncGenerator[Path]:
-    """Run a controller with a server whose name is Cyrillic; yield the configuration's path."""
+    """Run a controller with a server whose name is Cyrillic; yield the path of its configuration."""
     async with led(tmp_path) as (_, path, it):
         path.write_text(path.read_text().replace("name: s2", f"name: {NAME}"))
         await it.controller.reload()

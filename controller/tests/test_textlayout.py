@@ -1,4 +1,4 @@
-"""Names, tables and lines that fit a terminal: long text is shortened, but never a number."""
+"""Tests of names, tables and lines that fit a terminal: long text is shortened, but a number never is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_line_is_broken_between_words_and_its_rest_set_in() -> None:
 
 
 def long_status(*names: str) -> dict[str, Any]:
-    """Return a status with the longest possible numbers."""
+    """Return a status with these servers whose numbers have as many digits as possible."""
     counts = dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset"), 99_999)
     servers = [
         server(

@@ -1,4 +1,4 @@
-"""The controller with the real sluice-tofino, which uses a substitute for Tofino's driver."""
+"""Tests of the controller with the real sluice-tofino, which uses a substitute for Tofino's driver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 
 async def line(program: asyncio.subprocess.Process, says: str) -> str:
-    """Return the next line of a program's output that contains ``says``."""
+    """Return the next line of a program's output that contains `says`."""
     assert program.stdout is not None
     async with asyncio.timeout(60):
         while says not in (text := (await program.stdout.readline()).decode()):
@@ -50,7 +50,7 @@ async def process(*words: str) -> AsyncGenerator[asyncio.subprocess.Process]:
 
 @asynccontextmanager
 async def gateway(served: str, driver: str, *more: str) -> AsyncGenerator[None]:
-    """Run a gateway until the block ends; return once its driver answers."""
+    """Run a gateway while the block runs; enter the block when the gateway's driver answers."""
     async with process(str(GATEWAY), "--grpc-server-addr", served, "--driver", driver, *more) as it:
         await line(it, "the driver answers")
         yield
@@ -58,14 +58,14 @@ async def gateway(served: str, driver: str, *more: str) -> AsyncGenerator[None]:
 
 @pytest.fixture
 async def address() -> AsyncGenerator[str]:
-    """Yield the address of a gateway without a program."""
+    """Yield the address of a gateway on which no program is installed yet."""
     served = f"127.0.0.1:{free_port()}"
     async with process(str(DRIVER)) as driver, gateway(served, await line(driver, "http://")):
         yield served
 
 
 def configured(address: str, folder: Path) -> Path:
-    """Write a configuration for a gateway; return its path."""
+    """Write a configuration for a gateway; return the path of the configuration."""
     path = folder / "sluice.yaml"
     text = web(address, control=str(folder / "s.sock")).replace(', pipeline: ""', "")
     path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 25}\n  servers:"))
@@ -78,7 +78,7 @@ def config(address: str, tmp_path: Path) -> Path:
 
 
 async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: Path) -> None:
-    """The readback includes limits, drains and weights; the controller must recognise the kind of switch itself."""
+    """A starting controller detects the gateway and adopts its limits, drains and weights without a write."""
     assert await detect(address, 1) is TOFINO
     async with running(config) as first:
         assert "services=1 servers=2 adopted=no" in first.lines[0]
@@ -95,7 +95,7 @@ async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: P
 
 
 async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: Path) -> None:
-    """The running controller and a later one adopt the whole state, without a write to the driver."""
+    """The running controller and a later one adopt the complete state, without a write to the driver."""
     served = f"127.0.0.1:{free_port()}"
     config, state = configured(served, tmp_path), ("--state", str(tmp_path / "state"))
     async with process(str(DRIVER)) as driver:
@@ -123,7 +123,7 @@ async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: P
 
 
 async def test_cells_are_written_and_read(config: Path) -> None:
-    """Reads a few cells, and a whole register, for which the driver's shadow copy is synchronised."""
+    """The test reads single cells, and a complete register, for which the driver's shadow copy is synchronised."""
     async with running(config) as it:
         registers = it.link.registers
         await registers.write_cells(Register.LEDGER_SYN, {1: 7, 2: 1 << 31})
@@ -133,7 +133,7 @@ async def test_cells_are_written_and_read(config: Path) -> None:
 
 
 async def test_a_cell_of_two_words_is_one_number(config: Path) -> None:
-    """A key of the connection table has the fingerprint above the stamp, for every way of reading it."""
+    """A key of the connection table is the fingerprint followed by the time stamp, however the key is read."""
     async with running(config) as it:
         assert it.controller.link is not None
         link = it.controller.link

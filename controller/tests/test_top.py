@@ -1,4 +1,4 @@
-"""`sluice top`: sort order and keys, and the command at a terminal."""
+"""Tests of `sluice top`: order of the rows, keys, and the command at a terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The embedded switch's own P4Runtime messages match finsy's: names, numbers, types and labels of fields.
+"""Test that the embedded switch's P4Runtime messages match those of finsy: names, numbers, types, labels of fields.
 
-The switch prints its descriptors; finsy carries the official ones. Comments and the division into files may differ,
+The switch prints its descriptors; finsy contains the official ones. Comments and the division into files may differ,
 the wire format may not.
 """
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch
 
 
 def official() -> Iterator[descriptor_pb2.FileDescriptorProto]:
-    """Yield the descriptors of the files from which finsy was generated."""
+    """Yield the descriptors of the .proto files from which finsy was generated."""
     waiting: list[FileDescriptor] = [p4r.DESCRIPTOR]
     seen: set[str] = set()
     while waiting:
@@ -37,13 +37,13 @@ def official() -> Iterator[descriptor_pb2.FileDescriptorProto]:
 
 
 def own() -> Iterator[descriptor_pb2.FileDescriptorProto]:
-    """Yield the descriptors of the files from which the switch was generated."""
+    """Yield the descriptors of the .proto files from which the switch was generated."""
     printed = subprocess.run([BINARY, "--protoset"], check=True, capture_output=True, timeout=60).stdout
     yield from descriptor_pb2.FileDescriptorSet.FromString(printed).file
 
 
 def message_facts(message: descriptor_pb2.DescriptorProto, prefix: str) -> Iterator[tuple[str, object]]:
-    """Yield the facts that determine a message's wire format, by full name."""
+    """Yield the facts that determine the wire format of a message, each with its full name."""
     name = f"{prefix}.{message.name}"
     yield name, "message"
     for field in message.field:
@@ -58,14 +58,14 @@ def message_facts(message: descriptor_pb2.DescriptorProto, prefix: str) -> Itera
 
 
 def enum_facts(enum: descriptor_pb2.EnumDescriptorProto, prefix: str) -> Iterator[tuple[str, object]]:
-    """Yield the values of an enum, by full name."""
+    """Yield the values of an enum, each with its full name."""
     yield f"{prefix}.{enum.name}", "enum"
     for value in enum.value:
         yield f"{prefix}.{enum.name}.{value.name}", value.number
 
 
 def contract(files: Iterable[descriptor_pb2.FileDescriptorProto]) -> dict[str, object]:
-    """Return all facts of P4Runtime's packages."""
+    """Return all facts that determine the wire format of P4Runtime's packages, by full name."""
     facts: dict[str, object] = {}
     for file in files:
         if file.package not in PACKAGES:
@@ -86,7 +86,7 @@ def contract(files: Iterable[descriptor_pb2.FileDescriptorProto]) -> dict[str, o
 
 
 def test_both_speak_the_same_messages() -> None:
-    """No message or field is missing, different or added."""
+    """No message or field is missing, different or additional in the switch."""
     theirs, ours = contract(official()), contract(own())
     assert len(theirs) > 400
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""Writes a substitute for the program compiled for Tofino: its P4Info, and small placeholder files."""
+"""Write a substitute for the program compiled for Tofino: the program's P4Info, and small placeholder files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.switch.pipeline import INFO, artefacts
 
 
 def write(folder: Path) -> Path:
-    """Write a folder laid out as by p4c; return it."""
+    """Write the placeholder files into `folder` in the layout of p4c; return the folder."""
     (folder / "pipe").mkdir(parents=True)
     (folder / INFO).write_text((artefacts() / "tofino" / INFO).read_text())
     (folder / "bfrt.json").write_text('{"tables": []}')

@@ -1,6 +1,6 @@
-"""Imitates ``sluice-tofino`` towards a controller: its capabilities and refusals, without packet processing.
+"""A substitute for `sluice-tofino`: it has the gateway's capabilities and refusals, but processes no packets.
 
-test_tofino_gateway.py checks that the real gateway behaves the same.
+test_tofino_gateway.py checks that the real gateway behaves in the same way.
 """
 
 from __future__ import annotations

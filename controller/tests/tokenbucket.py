@@ -1,4 +1,4 @@
-"""A token bucket in virtual time."""
+"""A token bucket in virtual time, as in a meter of the switch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sluice.switch.bucket import Bucket
 
 @dataclass
 class TokenBucket:
-    """A token bucket in the switch. It admits all requests until it is set, and is full after each change."""
+    """A token bucket in the switch: it admits all requests until it is configured, and each change fills it."""
 
     seconds: float
-    """Length of a step."""
+    """Length of a simulation step in seconds."""
     setting: Limit | Bucket | None = None
     tokens: float = 0.0
 
@@ -22,7 +22,7 @@ class TokenBucket:
             self.setting, self.tokens = setting, float(setting.burst) if setting else 0.0
 
     def admit(self, wanting: int) -> int:
-        """Return how many of the requests that arrive within a step pass."""
+        """Return how many of `wanting` requests, which arrive within one step, are admitted."""
         if self.setting is None:
             return wanting
         self.tokens += self.setting.rate * self.seconds

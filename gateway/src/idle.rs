@@ -67,7 +67,7 @@ pub fn since_last_hit(
 }
 
 /// Returns the entry that a notification reports, in the form in which a controller wrote it. Returns `None` when the
-/// entry was deleted meanwhile.
+/// entry was deleted meanwhile, or when the notification reports another event.
 pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotification) -> Option<p4::TableEntry> {
     if notification.r#type() != NotificationType::EntryIdle {
         return None;

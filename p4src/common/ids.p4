@@ -86,7 +86,7 @@
 #define METER_ADMISSION         0x01   // limits new connections to each service
 #define METER_PUNT_LIMIT        0x02   // limits packets to the controller, by their PuntReason
 #define METER_DESTINATION_LIMIT 0x03   // limits new connections to each destination
-#define METER_RETURNING_LIMIT   0x04   // limits new connections of clients that the destination admitted before, above the destination's limit
+#define METER_RETURNING_LIMIT   0x04   // limits further new connections, beyond METER_DESTINATION_LIMIT, of clients that the switch admitted to the destination before
 
 // Registers of the connection table, 0x01 to 0x0f. Next free: 0x09
 #define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint, state and time of a slot's connection

@@ -254,7 +254,7 @@ struct metadata_t {
     ticks_t      remember_time;   // ticks for which the content service remembers clients; set by classify
     options_t    options;         // options of a SYN or SYN-ACK; of a content connection: only in the passes guess and facts; set
                                   // by the parser
-    bit<16>      rebuilt;         // bytes from the TCP header on, if the segment's options were replaced; set by options
+    bit<16>      rebuilt;         // length in bytes of TCP header and payload, if the segment's options were replaced; else 0; set by options
     server_id_t  agent;           // the agent of the packet's content service that is behind the ingress port; set by agents
     bit<2>       attempt;         // in an agent's SYN: number of servers that refused the connection; set by front (v1model)
     server_id_t  refused_by;      // the last server that refused the connection; set by connections (v1model)

@@ -1,11 +1,11 @@
 // The registers of closing, with one cell for each slot: closing_state (whether the connection is idle, and since when),
-// closing_peer (the client's address), and closing_order (the client's port, and the idle period that the controller orders to
-// end). v1model has two wider registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of
+// closing_peer (the client's address), and closing_order (the client's port, and the start of the idle period for which the
+// controller orders the switch to close the connection). v1model has two wider registers instead, and two more for the sequence numbers of both ends; on Tofino 2 the registers of
 // caps store these numbers.
 //
 // The controller reads the whole register closing_state, two bytes for each connection. For an idle connection the controller
 // reads closing_peer and closing_order, and writes closing_order with the unchanged port and the start of the idle period. If a
-// SYN writes the cell between read and write, its port is overwritten, and the controller cannot close the SYN's connection.
+// SYN writes the cell between read and write, the controller overwrites the SYN's port and cannot close the SYN's connection.
 #ifndef SLUICE_TNA2_CLOSING_CELLS_P4
 #define SLUICE_TNA2_CLOSING_CELLS_P4
 

@@ -2,7 +2,7 @@
 // packet.
 //
 //   reads  verdict, ingress_port
-//          arp: after answers has put its sender into the target's fields
+//          arp: its target fields, into which the control `answers` has copied the sender of the ARP packet
 //   writes egress_spec, packet_in, the digest arp_sender_t
 //   drops  punt_limited
 #ifndef SLUICE_V1MODEL_VERDICT_P4

@@ -1,1 +1,1 @@
-"""The base of the packet tests: a target, its control, frames, and the test case that checks packets and state."""
+"""The common part of the packet tests: target, frames, table entries, and the base class that checks all effects."""

@@ -1,9 +1,9 @@
-"""The base test case: it follows every frame that it sends to its end, and accounts for every count that the frame
-changed.
+"""The base class of the packet tests: it follows every frame to its end, and checks every count that a frame changes.
 
-`forwards`, `drops`, `punts` and `reports_sender` each send one frame and state all of its effects: the exact frames
-out, and the exact changes of all counters and ledger registers. No test waits for a fixed time: after a frame, an echo
-request (fence) goes to the router on every port, and when the answers are back the frame has had its effect.
+`forwards`, `drops`, `punts` and `reports_sender` each send one frame and check all of its effects: the exact frames
+that leave the switch, and the exact changes of all counters and of the registers that count per server. No test waits
+for a fixed time: after a frame, an echo request (a fence) is sent to the router on every port. When the echo replies
+have arrived, the frame has had its effect.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ AWAIT_S = 60.0
 """Seconds after which a missing frame, packet-in or count is a failure."""
 
 WINDOW = 32
-"""Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
+"""Number of frames in flight: half of the 64 frames for which BMv2's egress queue has room on each port."""
 
 BY_DIGEST = (PuntReason.ARP, PuntReason.SENDER)
-"""Punt reasons for which the controller gets a digest; for all others it gets the packet."""
+"""Reasons for which the switch sends the controller a digest; for all other reasons it sends the packet itself."""
 
 _FENCE_HOST = 250
 _CLOCK_PORT = 39_999
@@ -53,26 +53,26 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Outcome:
-    """All effects of the frames that were sent."""
+    """All effects of the frames that a test has sent: frames out, packet-ins, and changed counts."""
 
     frames: list[tuple[int, bytes]]
-    """Port number and frame, in the order of arrival on each port."""
+    """Each frame that left the switch with the number of its port, in the order of arrival on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
 
 
 def new(service: Service, server: Server) -> list[Cell]:
-    """Return the counts of a SYN that is pinned and reaches its server."""
+    """Return the counts changed by a SYN that the switch pins to a server (writes into the connection table)."""
     return [(Counter.OFFERED, service.id), (Counter.CLAIMED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def again(service: Service, server: Server) -> list[Cell]:
-    """Return the counts of a SYN whose connection is pinned already."""
+    """Return the counts changed by a SYN whose connection already has a pin (an entry in the connection table)."""
     return [(Counter.OFFERED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def unpinned(service: Service, server: Server) -> list[Cell]:
-    """Return the counts of a SYN that found both ways taken."""
+    """Return the counts changed by a SYN whose connection finds both of its slots occupied."""
     return [
         (Counter.OFFERED, service.id),
         (Counter.UNPINNED_NEW, service.id),
@@ -81,57 +81,57 @@ def unpinned(service: Service, server: Server) -> list[Cell]:
 
 
 def unpinned_mid(service: Service) -> Cell:
-    """Return the count of a packet in mid-connection without a pin."""
+    """Return the count changed by a packet in mid-connection whose connection has no pin."""
     return (Counter.UNPINNED_MID, service.id)
 
 
 def moved(service: Service) -> Cell:
-    """Return the count of a repeated SYN that goes to another server than before."""
+    """Return the count changed by a repeated SYN that is sent to another server than before."""
     return (Counter.MOVED, service.id)
 
 
 def disowned(service: Service) -> Cell:
-    """Return the count of a server's RST for a connection that is not pinned to it."""
+    """Return the count changed by an RST of a server to which the connection is not pinned."""
     return (Counter.DISOWNED, service.id)
 
 
 def first_answer(server: Server) -> Cell:
-    """Return the count of a first SYN-ACK."""
+    """Return the count changed by the first SYN-ACK of a handshake."""
     return (Register.LEDGER_SYNACK, server.id)
 
 
 def repeated_answer(server: Server) -> Cell:
-    """Return the count of a repeated SYN-ACK."""
+    """Return the count changed by a repeated SYN-ACK."""
     return (Register.LEDGER_SYNACK_AGAIN, server.id)
 
 
 def completed(server: Server) -> Cell:
-    """Return the count of a completed handshake."""
+    """Return the count changed by a completed handshake."""
     return (Register.LEDGER_COMPLETED, server.id)
 
 
 def was_reset(server: Server) -> Cell:
-    """Return the count of a RST by the server."""
+    """Return the count changed by a server's RST."""
     return (Register.LEDGER_RESET, server.id)
 
 
 def admitted(destination: int) -> list[Cell]:
-    """Return the counts of a connection that is admitted."""
+    """Return the counts changed by an admitted connection to a destination."""
     return [*repeated(destination), (Register.REQUESTS_ADMITTED, destination)]
 
 
 def repeated(destination: int) -> list[Cell]:
-    """Return the count of a SYN that repeats an admitted connection's SYN."""
+    """Return the count changed by a SYN that repeats the SYN of an admitted connection."""
     return [(Register.REQUESTS_OFFERED, destination)]
 
 
 def refused(destination: int) -> list[Cell]:
-    """Return the counts of a request that is refused."""
+    """Return the counts changed by a refused request to a destination."""
     return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_REFUSED, destination)]
 
 
 def returned(destination: int) -> list[Cell]:
-    """Return the counts of a connection that is admitted because its client is remembered."""
+    """Return the counts changed by a connection that is admitted because the switch remembers its client."""
     return [*admitted(destination), (Register.REQUESTS_RETURNING, destination)]
 
 
@@ -139,16 +139,19 @@ Changes = Cell | Iterable[Cell]
 
 
 class StageTest(BaseTest):
-    """Base of all packet tests. A test registers a cleanup for each of its changes; `tearDown` checks them."""
+    """Base class of all packet tests.
+
+    A test registers a cleanup for each change of the switch; `tearDown` checks that all changes are undone.
+    """
 
     maxDiff = None
 
     NEEDS: tuple[Table | Register, ...] = ()
-    """Tables and registers that the program must have, besides those of base classes; otherwise the test is skipped."""
+    """Tables and registers without which the test is skipped, in addition to those of the base classes."""
 
     @property
     def switch(self) -> Switch:
-        """The switch under test."""
+        """The switch under test, which all tests share."""
         return switch()
 
     def setUp(self) -> None:
@@ -184,7 +187,7 @@ class StageTest(BaseTest):
         with recorded(self, result):
             return super().run(result)
 
-    # -- frames in, frames out
+    # -- Frames in, frames out
 
     def _flush(self) -> None:
         self.dataplane.flush()
@@ -192,13 +195,13 @@ class StageTest(BaseTest):
             pass
 
     def inject(self, port: plan.Port | int, frame: Packet | bytes) -> None:
-        """Put a frame on the wire of a port."""
+        """Send a frame to a port of the switch."""
         wire = octets(frame)
         self.switch.touch(wire)
         self.dataplane.send(0, self.switch.number(port), wire)
 
     def _fence(self, ports: Iterable[plan.Port], frames: list[tuple[int, bytes]]) -> int:
-        """Wait until the ports have sent all earlier frames; append these to ``frames``. Return the fences sent."""
+        """Wait until the ports have sent all earlier frames; append these to `frames`; return the number of fences."""
         tokens: dict[plan.Port, bytes] = {}
         for port in ports:
             tokens[port] = b"sluice fence %016x" % next(_numbers)
@@ -217,7 +220,7 @@ class StageTest(BaseTest):
         return len(tokens)
 
     def settle(self, sent_on: plan.Port | int | None = None, sent: int = 1) -> Outcome:
-        """Follow ``sent`` frames that were put on one port to their end; return their effects."""
+        """Wait until `sent` frames, which a test has sent to one port, have had their effects; return all effects."""
         return self._settle(sent_on, sent, [], 0)
 
     def _settle(
@@ -257,12 +260,12 @@ class StageTest(BaseTest):
         return packets
 
     def exchange(self, port: plan.Port | int, frame: Packet | bytes) -> Outcome:
-        """Send one frame and follow it to its end; return its effects."""
+        """Send one frame and wait until the frame has had its effects; return these effects."""
         self.inject(port, frame)
         return self.settle(port)
 
     def burst(self, port: plan.Port, frames: Iterable[bytes]) -> Outcome:
-        """Send many frames, at most WINDOW at once; follow them to their end; return their effects."""
+        """Send many frames, at most WINDOW at a time, and wait for their effects; return all effects."""
         out: list[tuple[int, bytes]] = []
         fences = sent = 0
         for window in batched(frames, WINDOW):
@@ -274,7 +277,7 @@ class StageTest(BaseTest):
         return self._settle(port, sent, out, fences)
 
     def flood(self, port: plan.Port, frames: Iterable[bytes]) -> dict[Cell, int]:
-        """Send very many frames, as many at once as `burst`; return only the changes of the counts."""
+        """Send very many frames, at most WINDOW at a time; return only the changes of the counts."""
         fences = sent = 0
         for window in batched(frames, WINDOW):
             for frame in window:
@@ -283,7 +286,7 @@ class StageTest(BaseTest):
             fences += self._fence([port], [])
         return self._settle(port, sent, [], fences).changes
 
-    # -- what comes of one frame
+    # -- The effects of one frame
 
     def forwards(
         self,
@@ -293,13 +296,13 @@ class StageTest(BaseTest):
         expected: Packet | bytes,
         *changes: Changes,
     ) -> None:
-        """Send a frame; assert that exactly ``expected`` leaves by ``out``, and that only ``changes`` are counted."""
+        """Send a frame; assert that exactly `expected` leaves by `out`, and that only `changes` are counted."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(out), octets(expected))])
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 1}, changes)
 
     def drops(self, port: plan.Port | int, frame: Packet | bytes, reason: DropReason, *changes: Changes) -> None:
-        """Send a frame; assert that it is dropped for ``reason``, and that only the counts in ``changes`` change."""
+        """Send a frame; assert that it is dropped for `reason`, and that only the counts in `changes` change."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
@@ -307,7 +310,7 @@ class StageTest(BaseTest):
     def answers(
         self, port: plan.Port | int, frame: Packet | bytes, expected: bytes, reason: DropReason, *changes: Changes
     ) -> None:
-        """Send a frame; assert that it is dropped for ``reason`` and that ``expected`` goes back by the same port."""
+        """Send a frame; assert that it is dropped for `reason` and that `expected` is sent back by the same port."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(port), expected)])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
@@ -322,7 +325,7 @@ class StageTest(BaseTest):
         drop: DropReason = DropReason.NONE,
         next_hop: str = "0.0.0.0",
     ) -> None:
-        """Send a frame; assert that the controller gets ``expected`` and the packet counts as dropped for ``drop``."""
+        """Send a frame; assert that the controller receives `expected`, and that the packet's verdict is `drop`."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, changes)
@@ -341,8 +344,9 @@ class StageTest(BaseTest):
         answer: Packet | bytes | None = None,
         drop: DropReason = DropReason.NONE,
     ) -> None:
-        """Send an ARP; assert that the controller gets its sender, its port and whether the switch answers. The ARP
-        itself is answered, or dropped for ``drop``.
+        """Send an ARP message; assert that the controller is notified of its sender, its port, and the switch's answer.
+
+        The switch sends `answer`, or drops the message for `drop`.
         """
         self._flush()
         outcome = self.exchange(port, frame)
@@ -355,7 +359,7 @@ class StageTest(BaseTest):
         self.assertEqual(self.switch.client.senders(0), [], "the sender was reported twice")
 
     def padded(self, frame: bytes) -> bytes:
-        """Return the frame as the target sends it, padded if the target's shortest frames are Ethernet's."""
+        """Return the frame as the target sends it: padded, if the target pads frames to Ethernet's minimum."""
         return frame.ljust(self.switch.least_frame, b"\0")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
@@ -386,57 +390,60 @@ class StageTest(BaseTest):
                 names[f"{label}[{index}]"] = number
         return names
 
-    # -- connections
+    # -- Connections
 
     def client_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
-        """Send a client's frame; assert that it reaches the flow's server, translated."""
+        """Send a client's frame; assert that the flow's server receives the translated frame."""
         self.forwards(plan.CLIENT, frame, flow.server.host.port, flow.at_server(frame), *changes)
 
     def server_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
-        """Send a server's frame; assert that it reaches the flow's client, translated."""
+        """Send a server's frame; assert that the flow's client receives the translated frame."""
         self.forwards(flow.server.host.port, frame, plan.CLIENT, flow.at_client(frame), *changes)
 
     def draws_again(self, service: Service, server: Server) -> list[Cell]:
-        """Return the counts of a SYN whose pinned server drains: on Tofino a new claim, elsewhere a repeated SYN."""
+        """Return the counts changed by a SYN whose connection is pinned to a draining server.
+
+        On Tofino the SYN counts as new, on other targets as repeated.
+        """
         lacks = exclusions.lacks(self.switch.pipeline.target.name, Counter.MOVED)
         return new(service, server) if lacks else again(service, server)
 
     def opens(self, flow: Flow) -> Flow:
-        """Send a SYN; assert that it is pinned to the flow's server; return the flow."""
+        """Send a SYN; assert that the connection is pinned to the flow's server; return the flow."""
         self.client_sends(flow, flow.syn(), new(flow.service, flow.server))
         return flow
 
     def half_opens(self, flow: Flow) -> Flow:
-        """Send a SYN and the server's answer; return the flow."""
+        """Send a SYN and the server's SYN-ACK; return the flow."""
         self.opens(flow)
         self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
         return flow
 
     def completes(self, flow: Flow) -> None:
-        """Send the server's answer to a SYN, and the client's ACK."""
+        """Send the server's SYN-ACK, and the client's ACK."""
         self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
         self.client_sends(flow, flow.ack(), completed(flow.server))
 
     def establishes(self, flow: Flow) -> Flow:
-        """Perform a whole handshake; return the flow."""
+        """Perform a complete handshake; return the flow."""
         self.opens(flow)
         self.completes(flow)
         return flow
 
     def pins(self, key: Tuple5) -> list[Pin]:
-        """Return where the connection table holds a connection: in way 1, way 2, both or neither."""
+        """Return a connection's pins: in way 1 (the slot of its first hash), in way 2 (its second), in both or none."""
         return self.switch.pins.find(key)
 
     def fills_both_ways(self, flows: Crowd) -> Crowd:
-        """Establish a connection in each of the two slots that the crowd shares; return the crowd."""
+        """Establish a connection in each of the two slots that the connections of the crowd share; return the crowd."""
         self.establishes(flows.first)
         self.establishes(flows.second)
         return flows
 
     def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> Flow:
-        """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago; return the flow.
+        """Write a connection's pin into the table: the flow's server, and a stamp of `age` ticks ago; return the flow.
 
-        The switch's current time is read from the pin of an additional SYN.
+        The test reads the switch's current time from the pin of an additional SYN.
         """
         probe = Flow(flow.service, flow.server, client_port=_CLOCK_PORT)
         self.exchange(plan.CLIENT, probe.syn())
@@ -451,62 +458,64 @@ class StageTest(BaseTest):
         return flow
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
-        """Assert that the connection is in ``way``, with the flow's server and this state; return its slot."""
+        """Assert that the connection's pin is in this way, with the flow's server and this state; return the pin."""
         pins = [pin for pin in self.pins(flow.key) if pin.way == way]
         self.assertTrue(pins, f"{flow.key} is not in way {way}; {self.pins(flow.key)}")
         self.assertEqual((pins[0].server, pins[0].state), (flow.server.id, self.switch.pins.stored(state)))
         return pins[0]
 
     def assertNotPinned(self, key: Tuple5) -> None:
-        """Assert that the connection is in neither way."""
+        """Assert that the connection has no pin."""
         self.assertEqual(self.pins(key), [])
 
-    # -- what a test changes for itself
+    # -- Changes that last until the end of the test
 
     def insert(self, *items: P4TableEntry) -> None:
-        """Add entries until the end of the test."""
+        """Add table entries until the end of the test."""
         self.switch.insert(items)
         self.addCleanup(self.switch.delete, items)
 
     def delete(self, *items: P4TableEntry) -> None:
-        """Remove entries of the plan until the end of the test."""
+        """Remove table entries of the plan until the end of the test."""
         self.switch.delete(items)
         self.addCleanup(self.switch.insert, items)
 
     def replace(self, entry: Readable, afterwards: Readable) -> None:
-        """Write an entry that is there already; at the end of the test, write ``afterwards`` in its place."""
+        """Replace an existing entry by `entry`; at the end of the test, replace it by `afterwards`."""
         self.switch.modify([entry])
         self.addCleanup(self.switch.modify, [afterwards])
 
     def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change a service's weights that follow from R, until the end of the test."""
+        """Change a service's weights by R (the balancing metric) until the end of the test."""
         self.replace(entries.ratios(service, weights), entries.ratios(service, plan.RATIOS[service]))
 
     def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change a service's weights by capacity, until the end of the test."""
+        """Change a service's weights by capacity until the end of the test."""
         self.replace(entries.capacities(service, weights), entries.capacities(service, plan.CAPACITIES[service]))
 
     def drain(self, server: Server) -> None:
-        """Mark a server as draining until the end of the test, as if ejected, drained or removed."""
+        """Mark a server as draining until the end of the test, as for an ejected, drained or removed server."""
         self.replace(entries.server(server, draining=True), entries.server(server))
 
     def drains(self) -> None:
-        """S1 drains, and new connections reach S2."""
+        """Let S1 drain, and let new connections be sent to S2, until the end of the test."""
         self.drain(plan.S1)
         self.weigh(plan.WEB, {plan.S2: 1})
 
     def set_timers(self, **times: int) -> None:
-        """Set times of the connection table (idle, pending, answered, half_closed, linger), in ticks, until the end of
-        the test.
+        """Set timeouts of the connection table until the end of the test: idle, pending, answered, half_closed, linger.
 
-        A negative time is over at once. Times that are not named have the values with which the program starts.
+        The unit is ticks. A negative timeout has always expired. Other timeouts have the values with which the program
+        starts.
         """
         changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
         self.replace(entries.timers({**self.switch.times, **changed}), entries.timers(self.switch.times))
 
     def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
-        """Configure a token bucket until the end of the test. A bucket without a refill rate starts full on v1model. On
-        Tofino it would start empty, so there it is unlimited until `spent` is called.
+        """Configure a token bucket until the end of the test.
+
+        On v1model a bucket without a refill rate starts full. On Tofino it would start empty, so the bucket stays
+        unconfigured, which means unlimited, until `spent` is called.
         """
         config = entries.meter(name, index, cir=cir, cburst=cburst, pir=pir, pburst=pburst)
         if not pir and self.switch.empty_without_rate:
@@ -515,7 +524,7 @@ class StageTest(BaseTest):
         self.replace(config, entries.unmetered(name, index))
 
     def spent(self, *names: Meter) -> None:
-        """Empty the buckets without a refill rate, all or those of ``names``: the test has taken all their tokens."""
+        """Empty the buckets without a refill rate, whose tokens the test has used up; without names, all buckets."""
         now = [cell for cell in self._unspent if not names or cell[0] in names]
         if now:
             self.switch.modify([self._unspent.pop(cell) for cell in now])
@@ -525,23 +534,23 @@ class StageTest(BaseTest):
         self.insert(entries.destination(address, number, answer_reset, remember))
 
     def sample(self, packets: int) -> None:
-        """Sample the destinations of ``packets`` in 65,536 packets until the end of the test, with an empty ring."""
+        """Sample the destinations of `packets` in 65,536 packets until the end of the test; the ring starts empty."""
         self.switch.registers.clear(Register.SAMPLE_NEXT, Register.SAMPLE_RING)
         self.replace(entries.sampling(packets), entries.sampling(0))
 
     def measure_rates(self, step: int, mask: int = 0) -> None:
-        """Measure response rates until the end of the test; start with free slots."""
+        """Measure response rates until the end of the test, starting with free slots."""
         self.switch.registers.clear(Register.RATE_FLOW, Register.RATE_BYTES)
         self.replace(entries.rate_settings(step, mask), entries.rate_settings(0, 0))
 
     def pass_ticks(self, ticks: int) -> None:
-        """Wait until at least ``ticks`` ticks of the connection table's clock have passed."""
+        """Wait until at least `ticks` ticks of the connection table's clock have passed."""
         time.sleep((ticks + 1) * TICK_US / 1e6)
 
 
 @cache
 def _echo(port: plan.Port) -> tuple[bytes, bytes]:
-    """Return a fence without its token: Ethernet and IPv4, and ICMP with a checksum of 0."""
+    """Return a fence without its token: the Ethernet and IPv4 headers, and an ICMP message with a checksum of 0."""
     host = port.address.rsplit(".", 1)[0] + f".{_FENCE_HOST}"
     token = b"sluice fence %016x" % 0
     frame = octets(layers(Ether(dst=port.mac, src="02:00:00:00:00:fe"), IP(src=host, dst=port.address), ICMP(), token))
@@ -550,7 +559,7 @@ def _echo(port: plan.Port) -> tuple[bytes, bytes]:
 
 
 def batched(items: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    """Yield the items in order, in lists of at most ``size``."""
+    """Yield the items in order, in lists of at most `size` items."""
     rest = iter(items)
     while window := list(itertools.islice(rest, size)):
         yield window

@@ -1,4 +1,4 @@
-"""Build thousands of segments a second that differ only in the client's address and port. Pure."""
+"""Functions that build thousands of segments per second, which differ only in the client's address and port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TCP_SOURCE, TCP_CHECKSUM = ETHERNET + 20, ETHERNET + 20 + 16
 
 
 def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
-    """Return ``number`` connections of different clients in 20.0.0.0/8, the same for the same seed."""
+    """Return `number` connections of different clients in 20.0.0.0/8; equal seeds return equal connections."""
     source = random.Random(seed)
     connections: dict[tuple[int, int], Tuple5] = {}
     while len(connections) < number:
@@ -31,7 +31,7 @@ def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
 
 
 def segments(service: Service, server: Server, flags: str, connections: Iterable[Tuple5]) -> Iterator[bytes]:
-    """Yield one TCP segment of each connection, without options or payload, with right checksums."""
+    """Yield one TCP segment of each connection, without options or payload, with valid checksums."""
     template = Flow(service, server, "0.0.0.0", 0).request(flags=flags)
     data = bytearray(octets(template))
     ip_sum, tcp_sum = (~struct.unpack_from("!H", data, at)[0] & 0xFFFF for at in (IP_CHECKSUM, TCP_CHECKSUM))
@@ -64,7 +64,7 @@ def source_of(frame: bytes) -> tuple[str, int]:
 
 
 def has_scapys_checksums(frame: bytes) -> bool:
-    """Return whether scapy computes the same checksums for the frame."""
+    """Return whether the frame has the checksums that scapy computes."""
     parsed: Any = Ether(frame)
     del parsed[IP].chksum
     del parsed[IP].payload.chksum
@@ -72,7 +72,7 @@ def has_scapys_checksums(frame: bytes) -> bool:
 
 
 def has_sound_ipv4_header(frame: bytes) -> bool:
-    """Return whether the IPv4 header's words sum to zero (RFC 1071); True for a frame that is not IPv4."""
+    """Return whether the words of the IPv4 header sum to zero (RFC 1071); True for frames without IPv4."""
     at = ETHERNET
     if frame[12:14] == b"\x81\x00":
         at += 4

@@ -1,4 +1,4 @@
-"""The P4Runtime session of a packet test: the tools' session, with the names of the pipeline."""
+"""The P4Runtime session of the packet tests, which uses the names in the program's P4Info."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ def _oldest(waiting: queue.Queue[p4r.StreamMessageResponse], timeout_s: float) -
 
 
 class Readable(Protocol):
-    """An entity that a read request may contain; all of finsy's entities are."""
+    """An entity that a read request may contain, such as each of finsy's entities."""
 
     def encode(self, schema: P4Schema) -> p4r.Entity:
-        """Return the entity as the request contains it."""
+        """Return the entity in the form in which a read request contains it."""
         ...
 
 
 class Client(client.Client):
-    """A session that encodes and decodes by the pipeline's schema."""
+    """A session that encodes and decodes entities by the program's schema."""
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int) -> None:
         self.schema = pipeline.schema
         super().__init__(address, device_id, election_id)
 
     def packet_in(self, timeout_s: float) -> P4PacketIn | None:
-        """Return the oldest packet from the switch, or None after ``timeout_s`` (0: does not wait)."""
+        """Return the oldest packet-in; None if none arrives in `timeout_s` seconds (0: do not wait)."""
         message = _oldest(self._packets, timeout_s)
         return message and P4PacketIn.decode(message, self.schema)
 
     def senders(self, timeout_s: float) -> list[Sender]:
-        """Return the senders in the oldest ARP digest; an empty list after ``timeout_s`` (0: does not wait)."""
+        """Return the ARP senders in the oldest digest; empty if none arrives in `timeout_s` seconds (0: no wait)."""
         message = _oldest(self._digests, timeout_s)
         return list(senders([P4DigestList.decode(message, self.schema)])) if message else []
 
     def send(self, payload: bytes, egress_port: int) -> None:
-        """Have the switch send a frame unchanged by a port."""
+        """Let the switch send a frame unchanged by a port."""
         packet = P4PacketOut(payload, egress_port=egress_port)
         self.packet_out(packet.encode_update(self.schema).packet)
 
     def push_pipeline(self) -> None:
-        """Load the program, which clears all other state of the switch, and subscribe to the digest of ARP senders."""
+        """Install the program, which clears all other state of the switch; subscribe to the digest of ARP senders."""
         config = self.schema.get_pipeline_config()
         self.push(config.p4info, config.p4_device_config, config.cookie.cookie)
         self.write([subscription().encode_update(self.schema)])
 
     def find(self, entities: Iterable[Readable]) -> list[p4r.Entity]:
-        """Read entities; return them undecoded and in the switch's order."""
+        """Read entities; return them undecoded, in the order in which the switch sends them."""
         return self.read(entity.encode(self.schema) for entity in entities)

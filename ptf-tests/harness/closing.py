@@ -1,4 +1,4 @@
-"""Connections that the switch may close: what client, server and controller send, and all effects of it."""
+"""Connections that the switch may close: the segments of client, server and controller, and all their effects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_
 
 
 class Talk:
-    """A connection, and the next sequence number of each end."""
+    """A connection, and the next sequence number of its client and of its server."""
 
     def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
         self.flow = flow
@@ -43,33 +43,37 @@ class Talk:
         self.server = server
 
     def request(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
-        """Return a segment of the client, with its next number."""
+        """Return a segment of the client, with the client's next sequence number."""
         numbers: dict[str, Any] = {"seq": self.client, "ack": self.server, **fields}
         return self.flow.request(payload, flags=flags, **numbers)
 
     def reply(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
-        """Return a segment of the server, with its next number."""
+        """Return a segment of the server, with the server's next sequence number."""
         numbers: dict[str, Any] = {"seq": self.server, "ack": self.client, **fields}
         return self.flow.reply(payload, flags=flags, **numbers)
 
     def answer(self) -> Packet:
-        """Return the server's answer to a tickle: its own numbers, and timestamps."""
+        """Return the server's answer to a tickle: an ACK with the server's own numbers and with timestamps."""
         return self.reply(options=STAMPS)
 
     def tickle(self) -> Packet:
-        """Return a tickle: an ACK in the client's name, with impossible numbers."""
+        """Return a tickle (a probe of the server): an ACK in the client's name with impossible sequence numbers."""
         return self.flow.request(flags="A", seq=0, ack=0)
 
     def again_to(self, sender: Packet, stamps: tuple[int, int] | None = None, *, fin: bool = True) -> bytes:
-        """Return the server's FIN again, or its ACK, that goes back to the client. It has the timestamps that answer
-        the client's frame; the bytes after that frame's headers follow as a trailer.
+        """Return the repeated FIN or ACK of the server that the switch sends back to the client.
+
+        The segment has the timestamps `stamps`. The bytes after the headers of the client's frame follow as a trailer.
         """
         options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
         fields = {"flags": "FA" if fin else "A", "ack": self.client, "window": 0xFFFF, "options": options}
         return self._back_to(sender, plan.CLIENT.mac, **fields)
 
     def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
-        """Return the RST that goes back to a frame's sender; the bytes after the TCP header follow as a trailer."""
+        """Return the RST that the switch sends back to a frame's sender.
+
+        The bytes that follow the TCP header in the sender's frame follow as a trailer.
+        """
         mac = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
         return self._back_to(sender, mac, flags="RA", ack=(cast(Any, sender)[TCP].seq + length) % WRAP, window=0)
 
@@ -86,7 +90,7 @@ class Talk:
 
 
 class Closing(StageTest):
-    """Base: the switch may close idle connections of s1."""
+    """Base class: the switch may close idle connections of s1."""
 
     NEEDS = (Table.RESOURCES,)
 
@@ -99,16 +103,16 @@ class Closing(StageTest):
         self.switch.registers.clear(*LOADS, *COUNTS, Register.CLOSING_HINT, Register.CLOSING_PAUSES)
 
     def manage(self) -> None:
-        """Enable closing for s1, until the end of the test."""
+        """Let the switch close idle connections of s1, until the end of the test."""
         self.insert(entries.managed(S1, closed=1))
 
     def _session(self, kind: P4UpdateType, session: P4CloneSessionEntry) -> None:
         self.switch.client.write([p4r.Update(type=kind.vt(), entity=session.encode(self.switch.schema))])
 
-    # -- a connection's life
+    # -- The life of a connection
 
     def opened(self, port: int = 40001, client: int = FIRST, server: int = ANSWER, flow: Flow | None = None) -> Talk:
-        """Perform a whole handshake; return the connection."""
+        """Perform a complete handshake; return the connection."""
         talk = Talk(flow or Flow(WEB, S1, client_port=port), (client + 1) % WRAP, (server + 1) % WRAP)
         self.client_sends(talk.flow, talk.flow.request(flags="S", seq=client), new(WEB, S1))
         self.server_sends(
@@ -128,32 +132,32 @@ class Closing(StageTest):
         talk.server = (talk.server + len(payload)) % WRAP
 
     def serves_acknowledged(self, talk: Talk, payload: bytes = PAGE) -> None:
-        """Send an answer of the server, and the client's acknowledgement."""
+        """Send a response of the server, and the client's acknowledgement of the response."""
         self.serves(talk, payload)
         self.client_sends(talk.flow, talk.request())
 
     def idles(self, talk: Talk) -> None:
-        """Send a request and its response, and acknowledge all of it."""
+        """Send a request and its response, and acknowledge the response, after which the connection is idle."""
         self.asks(talk)
         self.serves(talk)
         self.client_sends(talk.flow, talk.request())
 
     def idle(self, port: int = 40001, **how: Any) -> Talk:
-        """Return a connection whose last payload is the server's, and acknowledged."""
+        """Return an idle connection: the server sent the last payload, and the client acknowledged it."""
         talk = self.opened(port, **how)
         self.idles(talk)
         return talk
 
     def hands(self, talk: Talk, least_age: int = 0) -> None:
-        """Send a tickle from the controller."""
+        """Let the controller send a tickle; `least_age` is the required idle time in ticks."""
         self.hands_in(octets(talk.tickle()), least_age)
 
     def hands_in(self, frame: bytes, least_age: int = 0) -> None:
-        """Send a frame from the controller into the pipeline."""
+        """Let the controller send a frame into the pipeline; `least_age` is the required idle time in ticks."""
         self.switch.client.send(least_age.to_bytes(4, "big") + frame, INTO_PIPELINE)
 
     def tickles(self, talk: Talk, least_age: int = 0) -> None:
-        """Send a tickle; assert that it reaches the server."""
+        """Let the controller send a tickle; assert that the server receives it."""
         self.hands(talk, least_age)
         port = talk.flow.server.host.port
         polled = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=AWAIT_S)
@@ -161,17 +165,17 @@ class Closing(StageTest):
         self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
 
     def refuses(self, talk: Talk, least_age: int = 0, reason: DropReason = DropReason.NOT_IDLE) -> None:
-        """Send a tickle; assert that it is dropped."""
+        """Let the controller send a tickle; assert that the switch drops it for `reason`."""
         self.hands(talk, least_age)
         self.dropped(self.settle(plan.CLIENT), reason)
 
     def dropped(self, outcome: Outcome, reason: DropReason) -> None:
-        """Assert that the frame was dropped for ``reason``, and that nothing else changed."""
+        """Assert that the frame was dropped for `reason`, and that nothing else changed."""
         self.assertEqual(outcome.frames, [])
         self.assertEqual(self._named(outcome.changes), self._named({(Counter.VERDICTS, reason): 1}))
 
     def closes(self, talk: Talk) -> None:
-        """Send the server's answer; assert that it becomes a RST to the server and a FIN to the client."""
+        """Send the server's answer to a tickle; assert that the server receives an RST and the client a FIN."""
         port = talk.flow.server.host.port
         self.inject(port, talk.answer())
         outcome = self.settle(port, sent=2)
@@ -181,37 +185,37 @@ class Closing(StageTest):
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 2}, ())
 
     def ends(self, talk: Talk) -> None:
-        """Tickle the server; assert that its answer closes the connection."""
+        """Send a tickle to the server; assert that the server's answer closes the connection."""
         self.tickles(talk)
         self.closes(talk)
 
     def closed(self, port: int = 40001, **how: Any) -> Talk:
-        """Return an idle connection that the switch has closed."""
+        """Return a connection that was idle and that the switch has closed."""
         talk = self.idle(port, **how)
         self.ends(talk)
         return talk
 
     def passes_answer(self, talk: Talk) -> None:
-        """Send the server's ACK; assert that it reaches the client unchanged."""
+        """Send the server's ACK; assert that the client receives it like any other ACK."""
         self.server_sends(talk.flow, talk.answer())
 
     def assertCounts(self, taken: int = 0, back: int = 0, raced: int = 0) -> None:
-        """Assert the counts of s1: closed, cancelled by payload, and raced by payload."""
+        """Assert s1's counts: closed connections, attempts that payload cancelled, and closings that payload raced."""
         counts = self.switch.registers.read([(register, S1.id) for register in COUNTS])
         self.assertEqual(counts, [taken, back, raced])
 
     def ages(self, talk: Talk, ticks: int) -> None:
-        """Set back the time of the last payload of a connection in way 1 by ``ticks``."""
+        """Set back the time of a connection's last payload by `ticks`; its pin must be in way 1 (its first hash)."""
         cell = (Register.CLOSING_STATE, talk.flow.key.slot_1)
         (state,) = self.switch.registers.read([cell])
         self.switch.registers.write(*cell, state - (ticks << 26))
 
     def assertPauses(self, **expected: int) -> None:
-        """Assert the number of s1's responses by the length of their pause: ``of_3=1`` is one pause of 4 to 7 ticks."""
+        """Assert the number of s1's responses by length class of their pause: `of_3=1` is one pause of 4 to 7 ticks."""
         cells = [(Register.CLOSING_PAUSES, S1.id << PAUSE_LENGTH_BITS | at) for at in range(1 << PAUSE_LENGTH_BITS)]
         counts = {f"of_{at}": count for at, count in enumerate(self.switch.registers.read(cells)) if count}
         self.assertEqual(counts, expected)
 
     def assertLoad(self, connections: int) -> None:
-        """Assert the load of s1, in all copies."""
+        """Assert the number of open connections of s1, in all registers that count it."""
         self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * len(LOADS))

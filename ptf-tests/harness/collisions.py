@@ -1,4 +1,4 @@
-"""Connections that share slots of the connection table. Pure."""
+"""Connections whose hashes give them the same slots of the connection table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from .slots import colliding
 
 @dataclass(frozen=True)
 class Crowd:
-    """``first`` and ``second`` share a slot in way 1; every flow of ``late`` shares both slots of ``second``."""
+    """Connections that share slots of the connection table.
+
+    Each connection has two slots, in way 1 by one hash and in way 2 by another. `first` and `second` share their slots
+    in way 1; all connections in `late` share both slots of `second`.
+    """
 
     first: Flow
     second: Flow
@@ -20,7 +24,7 @@ class Crowd:
 
 
 def crowd(server: Server = S1, late: int = 4) -> Crowd:
-    """Return flows of the web service that share slots, all sent to the same server."""
+    """Return flows of the web service that share slots and are sent to one server."""
     first = Flow(WEB, server)
     slot = first.key.slot_1
     second = next(colliding(first.key, slot_1=slot))

@@ -1,4 +1,4 @@
-"""A content service with two agents and two groups that share a server; its frames, and a base of its tests."""
+"""A content service with two agents and two groups that share a server; its frames, and the base class of its tests."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ SERVERS = (AGENT_1, AGENT_2, X1, X2, X3)
 REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 
 OWN = 70_000
-"""Initial sequence number that the agent sends to the client."""
+"""Initial sequence number in the agent's SYN-ACK to the client."""
 SERVERS_OWN = 0xFFFF_F000
-"""Initial sequence number of the server, shortly before the numbers wrap."""
+"""Initial sequence number of the server, shortly before sequence numbers wrap."""
 DELTA = (OWN - SERVERS_OWN) % (1 << 32)
 
 
@@ -54,23 +54,23 @@ class ContentFlow(Flow):
         self.group = group
 
     def at_agent(self, frame: Packet) -> Packet:
-        """Return what the agent's port must send for a client's frame."""
+        """Return the frame that the agent's port must send for a client's frame."""
         copy: Any = self.to(self.agent).at_server(frame)
         return cast(Packet, copy)
 
     def from_agent(self, payload: bytes = b"", **fields: object) -> Packet:
-        """Return a packet to the group's server in the client's name, as it enters the switch."""
+        """Return an agent's packet to the group's server, in the client's name, as it enters the switch."""
         host = self.agent.host
         tcp: dict[str, Any] = {"sport": self.key.client_port, "dport": self.group.port, **fields}
         network = cast(Any, IP)(src=self.key.client, dst=self.group.address, ttl=TTL)
         return layers(Ether(dst=host.port.mac, src=host.mac), network, cast(Any, TCP)(**tcp), payload)
 
     def from_agent_to_client(self, payload: bytes = b"", **fields: Any) -> Packet:
-        """Return an answer of the agent itself, as it enters the switch."""
+        """Return an agent's own segment to the client, as it enters the switch."""
         return self.to(self.agent).reply(payload, **fields)
 
     def answer_at_agent(self, frame: Packet) -> Packet:
-        """Return what the agent's port must send for its server's frame, in the agent's turn."""
+        """Return the frame that the agent's port must send for a server's frame, before the connection is spliced."""
         copy: Any = self.at_client(frame)
         copy[Ether].src, copy[Ether].dst = self.agent.host.port.mac, self.agent.host.mac
         return cast(Packet, copy)
@@ -86,7 +86,7 @@ class ContentFlow(Flow):
         turn: Turn = Turn.SPLICED,
         client_shift: int = 0,
     ) -> bytes:
-        """Return the splice order, as the flow's agent (or another agent) sends it."""
+        """Return the order to splice the connection, as the flow's agent (or another agent) sends it to the switch."""
         host, key = (agent or self.agent).host, self.key
         ether = bytes.fromhex((host.port.mac + host.mac).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
         client, service = (bytes(map(int, address.split("."))) for address in (key.client, key.service))
@@ -95,24 +95,27 @@ class ContentFlow(Flow):
         return (ether + bytes((ORDER_SPLICE, 0)) + ends + translated).ljust(60, b"\0")
 
     def confirmation(self, order: bytes, status: SpliceStatus) -> bytes:
-        """Return the switch's confirmation of an order."""
+        """Return the switch's confirmation of an order, with this status."""
         return order[6:12] + order[:6] + order[12:15] + bytes([status]) + order[16:]
 
     def take(self, first: int = FIRST) -> bytes:
-        """Return the order that takes over a guessed connection; ``first``: the client's initial sequence number."""
+        """Return the order that takes over a guessed connection; `first` is the client's initial sequence number.
+
+        The switch opens a guessed connection to a server before the agent has read the request.
+        """
         return self.order(first, generation=0, turn=Turn.AGENT)
 
     def guessed(
         self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int, *, server_has_sent: bool = False
     ) -> bytes:
-        """Return what the agent's port must send for a client's payload on a guessed connection."""
+        """Return the frame that the agent's port must send for a client's payload on a guessed connection."""
         sent = bytes(self.at_agent(frame))
         facts = struct.pack(
             "!BBBBHHIH", server_scale, client_scale, sack, server_has_sent, mss, self.server.id, FIRST, ETHERTYPE_IPV4
         )
         return sent[:12] + ETHERTYPE_GUESSED.to_bytes(2, "big") + facts + sent[14:]
 
-    # -- a connection's first frames
+    # -- The first frames of a connection
 
     def opening(self) -> Packet:
         """Return the agent's SYN to the group."""
@@ -124,7 +127,7 @@ class ContentFlow(Flow):
 
 
 def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = True) -> Packet:
-    """Return the SYN or SYN-ACK with the options that content connections keep."""
+    """Return a SYN or SYN-ACK with the TCP options that the switch keeps on content connections."""
     copy: Any = frame.copy()
     options: list[tuple[Any, Any]] = [("MSS", mss), ("NOP", None), ("NOP", None)]
     options += [("SAckOK", b"")] if sack else [("NOP", None), ("NOP", None)]
@@ -134,7 +137,7 @@ def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = 
 
 
 class ContentTest(StageTest):
-    """Base: SHOP with its agents and groups, until the end of the test. IMAGES' connections go to X1, FAST's to X3."""
+    """Base class: SHOP exists until the end of the test; IMAGES' connections are sent to X1, those of FAST to X3."""
 
     NEEDS = (Table.AGENTS,)
 
@@ -170,62 +173,63 @@ class ContentTest(StageTest):
                 self.switch.registers.write(register, server.id, 0)
 
     def flow(self, **client: Any) -> ContentFlow:
-        """Return a connection by way of AGENT_1 to X1."""
+        """Return a connection to X1 by way of AGENT_1."""
         return ContentFlow(AGENT_1, IMAGES, X1, **client)
 
     def loads(self, *servers: Server) -> list[int]:
-        """Return the servers' numbers of open connections, from the second look's registers."""
+        """Return the servers' numbers of open connections, as the switch counts them to compare candidate servers."""
         return [self.switch.registers.read([(Register.LOAD_FIRST, server.id)])[0] for server in servers]
 
-    # -- what comes of a frame
+    # -- The effects of one frame
 
     def reaches_agent(self, flow: ContentFlow, frame: Packet) -> None:
-        """Send a client's frame; assert that it goes to the agent."""
+        """Send a client's frame; assert that the agent receives it."""
         self.forwards(CLIENT, frame, flow.agent.host.port, flow.at_agent(frame))
 
     def agent_reaches_server(self, flow: ContentFlow, frame: Packet) -> None:
-        """Send an agent's frame; assert that it goes to the group's server."""
+        """Send an agent's frame; assert that the group's server receives it."""
         self.forwards(flow.agent.host.port, frame, flow.server.host.port, flow.at_server(frame))
 
     def server_reaches_agent(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a server's frame; assert that it goes to the agent, with the client as its destination."""
+        """Send a server's frame; assert that the agent receives it, with the client as its destination."""
         self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(expected or frame))
 
     def opens_group(self, flow: ContentFlow) -> None:
-        """Perform the agent's whole handshake with the server."""
+        """Perform the agent's complete handshake with the server."""
         self.agent_reaches_server(flow, flow.opening())
         self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
         self.agent_reaches_server(flow, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
     def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0, client_shift: int = 0) -> None:
-        """Send the agent's splice order; assert that it is applied and confirmed."""
+        """Send the agent's order to splice; assert that the switch applies and confirms the order."""
         self.ordered(flow, flow.order(delta, shift, client_shift=client_shift))
 
     def ordered(self, flow: ContentFlow, order: bytes, status: SpliceStatus = SpliceStatus.APPLIED) -> None:
-        """Send an agent's order; assert that it is confirmed with this status."""
+        """Send an agent's order; assert that the switch confirms the order with this status."""
         port = flow.agent.host.port
         self.forwards(port, order, port, flow.confirmation(order, status))
 
     def established(self, shift: int = 0, client_shift: int = 0, **client: Any) -> ContentFlow:
-        """Return a spliced connection."""
+        """Return a connection that the switch has spliced."""
         flow = self.flow(**client)
         self.opens_group(flow)
         self.splices(flow, shift=shift, client_shift=client_shift)
         return flow
 
     def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a client's frame; assert that it reaches the server, with the server's sequence numbers if expected."""
+        """Send a client's frame; assert that the server receives `expected`, or the frame, with translated numbers."""
         self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected or frame))
 
     def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a server's frame; assert that it reaches the client, with the client's sequence numbers if expected."""
+        """Send a server's frame; assert that the client receives `expected`, or the frame, with translated numbers."""
         self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected or frame))
 
     def client_segment(
         self, flow: ContentFlow, payload: bytes = b"", acked: int = 1, received_window: int | None = None, **fields: Any
     ) -> None:
-        """Send a client's segment that acknowledges this many of the server's numbers. Assert that it reaches
-        the server with the server's own numbers, and with ``received_window`` if given.
+        """Send a client's segment that acknowledges `acked` sequence numbers of the server.
+
+        Assert that the server receives the segment with its own sequence numbers, and with `received_window` if given.
         """
         fields = {"flags": "A", "seq": FIRST + 1, **fields}
         sent, expected = (flow.request(payload, ack=(own + acked) % (1 << 32), **fields) for own in (OWN, SERVERS_OWN))
@@ -235,8 +239,10 @@ class ContentTest(StageTest):
     def server_segment(
         self, flow: ContentFlow, payload: bytes = b"", sent: int = 1, received_window: int | None = None, **fields: Any
     ) -> None:
-        """Send a server's segment that follows this many of its numbers. Assert that it reaches the client with the
-        agent's numbers, and with ``received_window`` if given.
+        """Send a server's segment whose number is `sent` after the server's first.
+
+        Assert that the client receives the segment with the agent's sequence numbers, and with `received_window` if
+        given.
         """
         fields = {"flags": "A", "ack": FIRST + 1, **fields}
         frame, expected = (flow.reply(payload, seq=(own + sent) % (1 << 32), **fields) for own in (SERVERS_OWN, OWN))

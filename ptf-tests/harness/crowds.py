@@ -1,4 +1,4 @@
-"""A destination with more requests than its limit allows: token buckets of a few SYNs that are never refilled."""
+"""A destination with more requests than its limit admits: token buckets with few tokens and no refill."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from .probes import ether, routed
 OFFERED_WEB = (Counter.OFFERED, WEB.id)
 REFUSED_WEB = (Counter.REFUSED, WEB.id)
 HOT, OTHER = 1, 2
-"""Numbers of the destinations."""
+"""Numbers of the two destinations in the switch's table `destinations`."""
 
 
 def segment(
     destination: str, port: int = 22, source: Host = CLIENT_HOST, client_port: int = 50000, **fields: object
 ) -> Packet:
-    """Return a TCP segment to an address and port of no service; a SYN, unless ``fields`` has other flags."""
+    """Return a TCP segment to an address and port that belong to no service: a SYN, unless `fields` has other flags."""
     header: dict[str, object] = {"flags": "S", "seq": 1000, **fields}
     tcp = cast(Any, TCP)(sport=client_port, dport=port, **header)
     return layers(ether(source), IP(src=source.address, dst=destination), tcp)
 
 
 class Crowd(StageTest):
-    """Base of the tests in which a destination's bucket holds a few SYNs and is never refilled."""
+    """Base class of the tests in which the bucket of a destination holds few tokens and is never refilled."""
 
     def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
-        """Let the destination accept ``burst`` SYNs of any client, then ``known`` SYNs of remembered clients."""
+        """Let the switch admit `burst` SYNs of any client, then `known` SYNs of remembered clients."""
         self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
         if known is not None:
             self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)
 
     def passes(self, host: Host, frame: Packet, *changes: Changes, source: Host = CLIENT_HOST) -> None:
-        """Send a frame; assert that it is routed to the host."""
+        """Send a frame; assert that the switch routes it to the host."""
         self.forwards(source.port, frame, host.port, routed(frame, host), *changes)
 
     def exhausts(self, host: Host, known: int | None = None, answer_reset: bool = False, remember: int = 0) -> None:
-        """Let the host accept one SYN of any client, then ``known`` SYNs of remembered clients; send the first."""
+        """Let the switch admit one SYN to the host, then `known` SYNs of remembered clients; send the first SYN."""
         self.watch(host.address, HOT, answer_reset, remember)
         self.limit(1, known)
         self.passes(host, segment(host.address), admitted(HOT))
         self.spent(Meter.DESTINATION_LIMIT)
 
     def opens_web(self, client_port: int, *changes: Changes) -> Flow:
-        """Open a new connection to the service; assert that it is admitted and pinned; return it."""
+        """Open a new connection to the service; assert that it is admitted and pinned to S1; return the connection."""
         flow = Flow(WEB, S1, client_port=client_port)
         self.client_sends(flow, flow.syn(), new(WEB, S1), *changes)
         return flow
 
     def refuses_web(self, flow: Flow, number: int = HOT) -> None:
-        """Send a SYN to the service; assert that it is refused: no pin, no count in the ledger."""
+        """Send a SYN to the service; assert that it is refused: neither pinned nor counted for a server."""
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB, refused(number))
         self.assertNotPinned(flow.key)
 
     def others(self) -> list[int]:
-        """Return the offered, admitted and refused requests of all destinations without an entry."""
+        """Return the numbers of offered, admitted and refused requests to all destinations without an entry."""
         registers = (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)
         return self.switch.registers.read([(register, 0) for register in registers])

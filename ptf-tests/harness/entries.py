@@ -1,4 +1,4 @@
-"""Table entries of the pipeline, by the names of its P4Info. Ports are the target's port numbers."""
+"""Table entries of the program, by the names in its P4Info; `number` is a port number of the target."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
 
 
 def owned(address: str) -> P4TableEntry:
-    """Return the entry of an address of the router."""
+    """Return the entry of an address that belongs to the router."""
     return _entry(Table.OWNED, {"address": address}, Action.IS_OWNED)
 
 
 def route(prefix: str, next_hop: str | None) -> P4TableEntry:
-    """Return the route of a prefix, directly connected or by way of a next hop."""
+    """Return the route of a prefix, which is directly connected (`next_hop` is None) or reached by a next hop."""
     match = {"destination": prefix}
     if next_hop is None:
         return _entry(Table.ROUTES, match, Action.CONNECTED)
@@ -38,22 +38,22 @@ def route(prefix: str, next_hop: str | None) -> P4TableEntry:
 
 
 def neighbour(address: str, number: int, src: str, dst: str) -> P4TableEntry:
-    """Return the entry of a next hop: its port, the router's MAC address there and its own."""
+    """Return the entry of a next hop: its port, the router's MAC address at the port, the next hop's MAC address."""
     return _entry(Table.NEIGHBOURS, {"next_hop": address}, Action.SET_NEIGHBOUR, port=number, src=src, dst=dst)
 
 
 def set_vlan(number: int, vlan: int) -> P4TableEntry:
-    """Return the entry by which frames leave the port with this tag."""
+    """Return the entry by which frames leave the port with this VLAN tag."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.SET_VLAN, id=vlan)
 
 
 def strip_vlan(number: int) -> P4TableEntry:
-    """Return the entry by which frames leave the port without a tag."""
+    """Return the entry by which frames leave the port without a VLAN tag."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.STRIP)
 
 
 def keep_vlan(number: int) -> P4TableEntry:
-    """Return the entry by which frames leave the port with the tag that they arrived with."""
+    """Return the entry by which frames leave the port with the VLAN tag with which they arrived."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.KEEP)
 
 
@@ -62,32 +62,32 @@ def _endpoint(address: str, protocol: int, port_number: int) -> dict[str, object
 
 
 def service(item: Service, shares: int = 0) -> P4TableEntry:
-    """Return the entry of a service's endpoint; with shares, servers are drawn evenly."""
+    """Return the entry of a service's endpoint; if `shares` is not 0, the switch draws servers evenly."""
     match = _endpoint(item.address, item.protocol, item.port)
     return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id, shares=shares)
 
 
 def deny_direct(item: Service, server: Server) -> P4TableEntry:
-    """Return the entry that denies direct access to a server's own endpoint."""
+    """Return the entry that denies clients direct access to a server's own endpoint."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     return _entry(Table.SERVICES, match, Action.DENY_DIRECT)
 
 
 def origin(item: Service, server: Server, action: Action = Action.FROM_SERVER) -> P4TableEntry:
-    """Return the entry by which a server's answers are recognised and translated to its service's address."""
+    """Return the entry that translates a server's answers to the address of the server's service."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
     return _entry(Table.ORIGINS, match, action, **args)
 
 
 def server(item: Server, draining: bool = False) -> P4TableEntry:
-    """Return the entry of a server: the address and port to which its connections are translated."""
+    """Return the entry of a server: the address and port to which the switch translates its connections."""
     args = {"address": item.host.address, "port": item.port, "draining": int(draining)}
     return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
 
 
 def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server, int] | None = None) -> P4TableEntry:
-    """Return a service's weights that follow from R, as a one-shot group; `others` are the groups of a second look."""
+    """Return the selector group with a service's weights by R; `others` are the servers' groups of alternatives."""
     groups = others or {}
     members = [
         (
@@ -100,20 +100,20 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
 
 
 def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
-    """Return a group from which a second look draws another server, or the servers of ``looks`` looks at once."""
+    """Return a group from which the switch draws one alternative server, or `looks` - 1 alternatives at once."""
     members = [(places, _drawn(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 
 
 def idle_members(item: Service, servers: Iterable[Server], *, before_any: bool = False) -> P4TableEntry:
-    """Return the entry of the servers that a second look may take while idle; `before_any`: before all others."""
+    """Return the entry of the servers that the switch may select while idle; `before_any`: before all other servers."""
     ((word, members),) = sought_idle({server.id: 1 for server in servers}).words.items()
     match = {"service": item.id, "word": word}
     return _entry(Table.IDLE_MEMBERS, match, Action.SEEK_IDLE, servers=members, before_any=int(before_any))
 
 
 def fixed_draw(group: int, servers: Sequence[Server], weights: Mapping[Server, int]) -> P4TableEntry:
-    """Return a group from which these servers are always drawn, in this order."""
+    """Return a group from which the switch always draws these servers, in this order."""
     action = P4IndirectAction([(1, _drawn(*servers, weights=weights))])
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=action)
 
@@ -131,34 +131,34 @@ def _drawn(
 
 
 def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
-    """Return a service's weights by capacity."""
+    """Return the selector group with a service's weights by capacity."""
     members = [(weight, P4TableAction(Action.CHOOSE_STABLE_SERVER, id=server.id)) for server, weight in weights.items()]
     return P4TableEntry(Table.CHOOSE_STABLE, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
 
 
 def timers(times: Mapping[str, int]) -> P4TableEntry:
-    """Return the times of the connection table, in ticks, by parameter."""
+    """Return the entry with the connection table's timeouts in ticks, by parameter."""
     return _default(Table.TIMERS, Action.SET_TIMERS, **times)
 
 
 def destination(address: str, number: int, answer_reset: bool = False, remember: int = 0) -> P4TableEntry:
-    """Return the entry that counts and limits requests to an address; clients are remembered for ``remember`` ticks."""
+    """Return the entry that counts and limits requests to an address; clients are remembered for `remember` ticks."""
     args = {"id": number, "answer_reset": int(answer_reset), "remember_time": remember}
     return _entry(Table.DESTINATIONS, {"address": address}, Action.LIMIT_DESTINATION, **args)
 
 
 def sampling(packets: int) -> P4TableEntry:
-    """Return the share of packets towards inside whose destination is sampled, in 65,536ths."""
+    """Return the setting that samples the destination of `packets` in 65,536 packets to inside ports."""
     return _default(Table.SAMPLING, Action.SET_SAMPLING, packets=packets)
 
 
 def rate_settings(step: int, mask: int) -> P4TableEntry:
-    """Return the step of the response rates (0: off), and the mask of the fingerprints that are measured."""
+    """Return the time step in which response rates are measured (0: off), and the mask of the measured fingerprints."""
     return _default(Table.RATE_SETTINGS, Action.SET_RATES, step_time=step, flow_mask=mask)
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:
-    """Return a token bucket, in packets and packets per second."""
+    """Return the configuration of a token bucket, in packets and packets per second."""
     return P4MeterEntry(name, index=index, config=P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst))
 
 
@@ -168,33 +168,39 @@ def unmetered(name: Meter, index: int) -> P4MeterEntry:
 
 
 def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEntry:
-    """Return the entry of a content service's endpoint; clients are remembered for ``remember`` ticks."""
+    """Return the entry of a content service's endpoint; clients are remembered for `remember` ticks."""
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "generation": generation, "remember_time": remember}
     return _entry(Table.SERVICES, match, Action.TO_CONTENT, **args)
 
 
 def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
-    """Return the entry of a group's endpoint, for agents of a content service; with shares, draws are even."""
+    """Return the entry by which agents of the content service `of` reach the group of servers `item`.
+
+    If `shares` (the sum of the servers' weights) is not 0, the switch draws servers by an evenly spaced sequence of
+    `shares` steps, and otherwise by a hash.
+    """
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "shares": shares, "address": of.address, "port": of.port}
     return _entry(Table.SERVICES, match, Action.TO_GROUP, **args)
 
 
 def content_origin(of: Service, server: Server) -> P4TableEntry:
-    """Return the entry by which answers of a server of a content service's groups are recognised."""
+    """Return the entry that recognises answers of a server in a content service's groups."""
     return origin(of, server, Action.FROM_CONTENT)
 
 
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:
-    """Return the entry of a content service's agent behind a port."""
+    """Return the entry of a content service's agent, which is behind a port."""
     match = {"port": number, "address": of.address, "service_port": of.port}
     return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
 
 
 def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:
-    """Return the entry of a server whose TCP resources are managed. The caps are in bytes, on windows towards the
-    server and on its own; parameters that are not given are 0.
+    """Return the entry of a server whose TCP resources are managed.
+
+    The caps are in bytes: `send_cap` is for windows towards the server, `receive_cap` for the server's own windows.
+    Other parameters are 0 unless given.
     """
     args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
     return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)

@@ -1,6 +1,6 @@
-"""What a target cannot do by design: tests that it skips and counters that it lacks, each with the reason.
+"""Limitations of targets by design: tests that a target skips, and counters that it lacks, each with the reason.
 
-Tests of a stage that a program is compiled without skip themselves (`StageTest.NEEDS`), and are not listed here.
+Tests of a stage without which a program may be compiled skip themselves (`StageTest.NEEDS`), and are not listed here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sluice.names import Counter
 
 BY_DESIGN = "by design: "
-"""Start of the reason of every test that is skipped because of this list."""
+"""Beginning of the message of every test that is skipped because of this list."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Exclusion:
 
     reason: str
     tests: tuple[str, ...]
-    """Names as `module.Class`, as ptf writes them."""
+    """Names of the tests as `module.Class`, as in ptf's output."""
 
 
 TESTS: Mapping[str, tuple[Exclusion, ...]] = {
@@ -95,7 +95,7 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
         Exclusion("a selector's hash orders the members of a group in its own way", ("balance.DrawIsTheHash",)),
     ),
 }
-"""Exclusions by the name of a target's profile."""
+"""Tests that a target skips, by the name of the target's profile."""
 
 COUNTS: Mapping[str, Mapping[Counter, str]] = {
     "tofino": {
@@ -103,15 +103,15 @@ COUNTS: Mapping[str, Mapping[Counter, str]] = {
         Counter.DISOWNED: "no hardware stage is left after the one that could count it",
     },
 }
-"""Counters that a target's program does not have, by the name of its profile."""
+"""Counters that a target's program lacks, each with the reason, by the name of the target's profile."""
 
 
 def reason(target: str, test: str) -> str | None:
-    """Return why a target skips a test; None if it does not skip it."""
+    """Return why a target skips a test; None if the target runs the test."""
     reasons = (exclusion.reason for exclusion in TESTS.get(target, ()) if test in exclusion.tests)
     return next(reasons, None)
 
 
 def lacks(target: str, counter: str) -> bool:
-    """Return whether a target lacks a counter."""
+    """Return whether a target's program lacks a counter."""
     return counter in COUNTS.get(target, {})

@@ -1,4 +1,4 @@
-"""One connection's frames at both ends, and their translation by the switch. Pure."""
+"""The frames of one connection as client and server send them, and as the switch translates them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER = 5000
 class Flow:
     """A connection (or a UDP exchange) between a client and a server, by way of the server's service.
 
-    Frames have no lengths and checksums: scapy fills them in, also in the expected frames.
+    Scapy fills in lengths and checksums when a frame is sent or compared, also those of the expected frames.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Flow:
 
     @classmethod
     def of(cls, key: Tuple5, service: Service, server: Server) -> Flow:
-        """Return the flow of a connection that slots.colliding returned."""
+        """Return the flow of a connection that `slots.colliding` returned."""
         return cls(service, server, key.client, key.client_port)
 
     def to(self, server: Server) -> Flow:
@@ -40,7 +40,7 @@ class Flow:
 
     @property
     def client_mac(self) -> str:
-        """The MAC address to which frames for the client go."""
+        """The destination MAC address of frames for the client."""
         return CLIENT_HOST.mac if self.key.client == CLIENT_HOST.address else CLIENT_GATEWAY.mac
 
     def _transport(self, source: int, destination: int, **fields: object) -> Packet:
@@ -59,7 +59,7 @@ class Flow:
         )
 
     def at_server(self, frame: Packet) -> Packet:
-        """Return what the server's port must send for a client's ``frame``."""
+        """Return the frame that the server's port must send for a client's frame."""
         copy: Any = frame.copy()
         host = self.server.host
         copy[Ether].src, copy[Ether].dst = host.port.mac, host.mac
@@ -80,7 +80,7 @@ class Flow:
         )
 
     def at_client(self, frame: Packet) -> Packet:
-        """Return what the client's port must send for a server's ``frame``."""
+        """Return the frame that the client's port must send for a server's frame."""
         copy: Any = frame.copy()
         copy[Ether].src, copy[Ether].dst = CLIENT.mac, self.client_mac
         copy[IP].src = self.key.service
@@ -88,7 +88,7 @@ class Flow:
         copy[IP].payload.sport = self.key.service_port
         return cast(Packet, copy)
 
-    # -- the frames of a TCP connection
+    # -- The frames of a TCP connection
 
     def syn(self) -> Packet:
         """Return the client's SYN."""
@@ -99,7 +99,7 @@ class Flow:
         return self.reply(flags="SA", seq=ANSWER, ack=FIRST + 1)
 
     def ack(self) -> Packet:
-        """Return the ACK that ends the handshake."""
+        """Return the client's ACK, which ends the handshake."""
         return self.request(flags="A", seq=FIRST + 1, ack=ANSWER + 1)
 
     def data(self, payload: bytes = b"GET / HTTP/1.0\r\n\r\n") -> Packet:

@@ -1,4 +1,4 @@
-"""Frames that a test sends, and frames that it expects, for which scapy computes every checksum anew."""
+"""Functions that build the frames a test sends, and the frames it expects, with checksums computed by scapy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 def layers(*parts: Packet | bytes) -> Packet:
-    """Return the layers stacked on each other; bytes are payload."""
+    """Return a frame of these layers; bytes become payload."""
     stack: Any = parts[0]
     for layer in parts[1:]:
         stack = stack / (Raw(layer) if isinstance(layer, bytes) else layer)
@@ -30,7 +30,7 @@ def octets(frame: Packet | bytes) -> bytes:
 
 
 def changed(frame: Packet, **fields: object) -> Packet:
-    """Return a copy with other fields, named `Layer_field` as in ``IP_dst``; unset fields are computed anew."""
+    """Return a copy with other values of fields, named `Layer_field` as in `IP_dst`; scapy computes checksums again."""
     copy: Any = frame.copy()
     for name, value in fields.items():
         layer, field = name.split("_", 1)

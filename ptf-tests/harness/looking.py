@@ -1,4 +1,4 @@
-"""Tests of the second look: which servers are drawn, and the load of each."""
+"""Base class of the tests in which the switch compares the open connections of several candidate servers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ SERVED = (S1, S2, S3)
 TICKETS = (Register.IDLE_TICKET_FIRST, Register.IDLE_TICKET_HEAD)
 IDLE = (Register.IDLE_ENDS, Register.IDLE_QUEUE, *TICKETS, Register.STALE_IDLE)
 GROUP = 77
-"""Number of the group of other servers; no server has this number."""
+"""Number of the selector group with the other candidates; no server has this number."""
 
 
 class SecondLookTest(StageTest):
-    """Base: no server has an open connection, and no service has a second look yet."""
+    """Base class: no server has an open connection, and no service draws more than one candidate yet."""
 
     def setUp(self) -> None:
         super().setUp()
         self.loads = self.switch.available(LOADS)
-        """One register for each server that can be looked at."""
+        """Registers of open connections per server: one register for each candidate that a SYN compares."""
         others = (Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2)
         self.switch.registers.clear(*self.switch.available((*LOADS, *STALE, *REFUSING, *IDLE, *others)))
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
-        """Make every SYN draw `first`, and for the second look one of the others, or `looks` - 1 of them."""
+        """Let every SYN draw `first`, and as further candidates `looks` - 1 of the other servers."""
         self.needs(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
         self.replace(entries.ratios(WEB, {first: weight}, {first: GROUP}), entries.ratios(WEB, plan.RATIOS[WEB]))
@@ -41,7 +41,7 @@ class SecondLookTest(StageTest):
             self.switch.registers.write(register, server.id, connections)
 
     def assertLoads(self, **loads: int) -> None:
-        """Assert the open connections of s1, s2 and s3 in all copies; servers that are not named have none."""
+        """Assert the open connections of s1, s2 and s3 in all registers; servers without an argument have none."""
         expected = {f"s{number}": loads.get(f"s{number}", 0) for number in (1, 2, 3)}
         for register in self.loads:
             cells = self.switch.registers.read([(register, number) for number in range(SERVERS)])
@@ -53,11 +53,11 @@ class SecondLookTest(StageTest):
         self.assertEqual(self.switch.registers.read([(Register.LOAD_EVICTED, S1.id)]), [connections])
 
     def resets(self, flow: Flow) -> None:
-        """Send a RST of the client."""
+        """Send an RST of the client."""
         self.client_sends(flow, flow.request(flags="R", seq=1001))
 
     def refuses(self, flow: Flow) -> None:
-        """Send the answer of the server's host to a SYN to a closed port (RFC 9293, section 3.10.7.1)."""
+        """Send the RST with which the server's host answers a SYN to a closed port (RFC 9293, section 3.10.7.1)."""
         self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=FIRST + 1), was_reset(flow.server))
 
     def server_closes(self, flow: Flow) -> None:

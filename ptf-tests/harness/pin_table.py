@@ -1,4 +1,4 @@
-"""The kinds of packets that the model of a pin's life (sluice.dataplane.pins) distinguishes, and the effect of each."""
+"""The kinds of packets that the model of a pin's life (sluice.dataplane.pins) distinguishes, and their effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .frames import Packet
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of packet."""
+    """A kind of packet: its event, its direction, and a function that builds a frame of this kind."""
 
     name: str
     event: Event
@@ -23,11 +23,11 @@ class Kind:
 
     @property
     def following(self) -> Mapping[PinState, PinState]:
-        """The state after the packet, by the state before; states that do not change are missing."""
+        """The state after the packet, by the state before; states that the packet does not change are missing."""
         return (REQUEST if self.by_client else ANSWER)[self.event]
 
     def keeps(self, state: PinState) -> bool:
-        """Return whether the packet keeps the slot of a pin in this state."""
+        """Return whether the packet keeps the slot of a pin in this state from expiring."""
         return not self.by_client or state in RENEWING[self.event]
 
 

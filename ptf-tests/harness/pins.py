@@ -1,4 +1,4 @@
-"""Where a program keeps its pins: the cells of a slot, read and written by one interface on every target."""
+"""Reading and writing of pins (connections' entries in the connection table) by one interface on every target."""
 
 from __future__ import annotations
 
@@ -25,49 +25,48 @@ COARSE = {
     PinState.CLIENT_RESET: PinState.CLOSED,
     PinState.RESET: PinState.CLOSED,
 }
-"""The states that Tofino has instead (p4src/tna/externs/steps.p4): each FIN or RST closes, a SYN starts again."""
+"""States that Tofino stores instead (p4src/tna/externs/steps.p4): each FIN or RST closes, and a SYN starts again."""
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A connection's slot."""
+    """A connection's pin: its server and state, and the way (1 or 2) by whose hash its slot was selected."""
 
     way: int
     server: int
     state: PinState
     stamp: int
-    """Time of the last packet that counted, in ticks; on Tofino the time at which the slot expires, less the idle time.
-    """
+    """Time in ticks of the last packet that renewed the pin; on Tofino, the time of expiry minus the idle timeout."""
 
 
 class PinTable(Protocol):
-    """The connection table's cells."""
+    """The cells of the connection table."""
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """Return where the table holds a connection: in way 1, way 2, both or neither."""
+        """Return the pins of a connection: in way 1 or way 2 (the slots of its two hashes), in both or in none."""
         ...
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """Write the slots of connections."""
+        """Write pins of connections, each into the slot of its way."""
         ...
 
     def free(self, way: int, slot: int) -> None:
-        """Free a slot by a zeroed key, which is older than any time."""
+        """Free a slot by writing a key of zero, whose stamp is older than any time."""
         ...
 
     def stored(self, state: PinState) -> PinState:
-        """Return the state that the table stores for this state."""
+        """Return the state in which the table stores this state."""
         ...
 
 
 class KeyedPins:
-    """v1model's pins: the key has fingerprint, state and stamp."""
+    """Pins on v1model: a slot's key consists of fingerprint, state and stamp."""
 
     def __init__(self, registers: Registers) -> None:
         self._registers = registers
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """Return where the table holds a connection."""
+        """Return the pins of a connection."""
         slots = (key.slot_1, key.slot_2)
         values = self._registers.read((cell, slot) for way, slot in zip(WAYS, slots, strict=True) for cell in way[:2])
         pins: list[Pin] = []
@@ -79,7 +78,7 @@ class KeyedPins:
         return pins
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """Write the slots of connections."""
+        """Write pins of connections, each into the slot of its way."""
         self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
 
     @staticmethod
@@ -94,12 +93,12 @@ class KeyedPins:
         self._registers.write(WAYS[way - 1][0], slot, 0)
 
     def stored(self, state: PinState) -> PinState:
-        """Return the same state: v1model stores every state."""
+        """Return the given state, because v1model stores every state."""
         return state
 
 
 class SplitPins:
-    """Tofino's pins: the key is the 32-bit fingerprint and the stamp; states have a register of their own."""
+    """Pins on Tofino: a slot's key consists of a 32-bit fingerprint and the stamp; states have their own register."""
 
     def __init__(self, registers: Registers, slots: int) -> None:
         self._registers = registers
@@ -109,7 +108,7 @@ class SplitPins:
         return (key.slot_1, key.slot_2)[way - 1] % self._slots
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """Return where the table holds a connection."""
+        """Return the pins of a connection."""
         cells = [(cell, self._place(key, way)) for way in (1, 2) for cell in WAYS[way - 1]]
         values = self._registers.read(cells)
         pins: list[Pin] = []
@@ -120,7 +119,7 @@ class SplitPins:
         return pins
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """Write the slots of connections."""
+        """Write pins of connections, each into the slot of its way."""
         self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
 
     def _cells(self, key: Tuple5, pin: Pin) -> Iterator[tuple[str, int, int]]:
@@ -139,7 +138,7 @@ class SplitPins:
 
 
 def pin_table(schema: P4Schema, registers: Registers) -> PinTable:
-    """Return the interface to the cells that a program has."""
+    """Return the interface that matches the program's registers."""
     if schema.registers.get(TofinoRegister.PIN_STATE_1) is None:
         return KeyedPins(registers)
     return SplitPins(registers, schema.registers[Register.PIN_KEY_1].size)

@@ -1,4 +1,4 @@
-"""The network of the packet tests: one router, four ports in use and one that is not configured.
+"""The network of the packet tests: one router with four ports in use and one port that is not configured.
 
      clients 10.0.1.0/24               servers 10.0.2.0/24    10.0.3.0/24
 20.0.0.0/8 via 10.0.1.254                  s1  s2                 s3
@@ -17,14 +17,14 @@ from sluice.names import PROTOCOL_TCP, PROTOCOL_UDP
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the router; ``place`` is its index in the target's sorted list of ports."""
+    """A port of the router; `place` is the port's index in the target's sorted list of ports."""
 
     place: int
     mac: str
     address: str
     network: str
     inside: bool = False
-    """Servers or protected hosts are behind it."""
+    """Whether servers or protected hosts are behind the port."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Server:
-    """The endpoint to which a service's connections are translated."""
+    """The endpoint to which the switch translates connections of a service."""
 
     id: int
     host: Host
@@ -47,7 +47,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Service:
-    """The endpoint that clients use."""
+    """The endpoint to which clients connect."""
 
     id: int
     address: str
@@ -73,15 +73,15 @@ UPLINK_GATEWAY = Host(UPLINK, "10.0.4.254", "02:00:00:00:04:fe")
 HOSTS = (CLIENT_HOST, CLIENT_GATEWAY, S1_HOST, S2_HOST, S3_HOST, UPLINK_HOST, UPLINK_GATEWAY)
 
 ABSENT = "10.0.4.99"
-"""An address in a connected network that no neighbour has."""
+"""An address in a connected network; no neighbour has this address."""
 ABSENT_GATEWAY = "10.0.4.98"
-"""Next hop of a route; no neighbour has this address either."""
+"""The next hop of a route; no neighbour has this address."""
 UNROUTED = "172.16.0.1"
 
 FAR_CLIENTS = "20.0.0.0/8"
-"""Network behind CLIENT_GATEWAY; connections with chosen slots come from here."""
+"""Network behind CLIENT_GATEWAY; connections that must have certain slots come from this network."""
 
-# Prefix and next hop of each route; None: directly connected.
+# Prefix and next hop of each route; None: the prefix is directly connected.
 ROUTES: tuple[tuple[str, str | None], ...] = (
     *((port.network, None) for port in PORTS),
     (FAR_CLIENTS, CLIENT_GATEWAY.address),
@@ -99,7 +99,7 @@ D1 = Server(4, S1_HOST, 5353)
 D3 = Server(5, S3_HOST, 53)
 DNS = Service(2, "10.0.0.100", 53, PROTOCOL_UDP, (D1, D3))
 
-# A service that has no server yet.
+# A service without servers.
 EMPTY = Service(3, "10.0.0.101", 80, PROTOCOL_TCP, ())
 
 SERVICES = (WEB, DNS, EMPTY)
@@ -107,9 +107,9 @@ SERVERS = (S1, S2, S3, D1, D3)
 OWNED = (*(port.address for port in PORTS), WEB.address, EMPTY.address)
 
 DESTINATIONS = (1, 2)
-"""Numbers that a test may give to destinations."""
+"""Numbers that tests assign to destinations."""
 
-# The weights at the start of every test: those from R send everything to s1, those by capacity to s3, so that a
-# packet's server shows which were used.
+# The weights at the start of every test: those by R (the balancing metric) send all connections to s1, those by
+# capacity to s3. The server that a packet reaches thus shows which weights were used.
 RATIOS: dict[Service, dict[Server, int]] = {WEB: {S1: 1}, DNS: {D1: 1}}
 CAPACITIES: dict[Service, dict[Server, int]] = {WEB: {S3: 1}, DNS: {D3: 1}}

@@ -1,4 +1,6 @@
-"""Read which port of the switch leads to which interface of this machine, for a model or a box. The file has lines:
+"""Read which port of the switch is connected to which interface of this host, for Tofino's model or a real switch.
+
+The file has lines of this form:
 
 # port of the switch, interface here; the first four are the router's ports of plan.py, in this order
 128  veth1
@@ -15,11 +17,11 @@ NEEDED = plan.SPARE_PLACE + 1
 
 
 class PortMapError(Exception):
-    """A file that is not a port map; the text names the line."""
+    """The file is not a port map; the error message contains the line number."""
 
 
 def read(path: Path) -> list[tuple[int, str]]:
-    """Return port numbers and interfaces, in the file's order. Raises PortMapError, OSError."""
+    """Return port numbers and interfaces, in the order of the file; raise PortMapError or OSError."""
     ports: list[tuple[int, str]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         words = line.partition("#")[0].split()

@@ -1,4 +1,4 @@
-"""Frames between hosts that are not part of a service, each with the expected frame. Pure."""
+"""Frames between hosts that are not part of a service, each with the expected frame."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .plan import CLIENT, CLIENT_HOST, Host, Port
 PROBE_PORT = 9
 
 PAYLOAD = b"not for any service"
-"""A payload that makes frames at least as long as Ethernet's shortest, with or without a tag."""
+"""A payload that makes frames at least as long as Ethernet's shortest frame, with or without a tag."""
 
 
 def ether(host: Host) -> Packet:
-    """Return the Ethernet header of a frame from a host to its router."""
+    """Return the Ethernet header of a frame from a host to the router."""
     return Ether(dst=host.port.mac, src=host.mac)
 
 
@@ -30,7 +30,7 @@ def plain(source: Host, dst: str, payload: bytes = PAYLOAD, ttl: int = TTL, **ip
 
 
 def routed(frame: Packet, to: Host) -> Packet:
-    """Return the frame as the router forwards it."""
+    """Return the frame as the router forwards it to a host."""
     copy: Any = frame.copy()
     copy[Ether].src, copy[Ether].dst = to.port.mac, to.mac
     copy[IP].ttl -= 1
@@ -38,20 +38,20 @@ def routed(frame: Packet, to: Host) -> Packet:
 
 
 def between(source: Host, to: Host) -> tuple[Packet, Port, Packet]:
-    """Return a datagram from one host to another: as sent, the port by which it leaves, and as it leaves."""
+    """Return a datagram from one host to another as sent, the port by which it leaves the switch, and as it leaves."""
     frame = plain(source, to.address)
     return frame, to.port, routed(frame, to)
 
 
 def arp_request(host: Host, address: str, to: str = BROADCAST) -> Packet:
-    """Return an ARP request."""
+    """Return an ARP request of a host for an address."""
     return layers(
         Ether(dst=to, src=host.mac), ARP(op=1, hwsrc=host.mac, psrc=host.address, hwdst="00:" * 5 + "00", pdst=address)
     )
 
 
 def arp_answer(host: Host, address: str) -> Packet:
-    """Return the router's ARP reply."""
+    """Return the router's ARP reply to a host."""
     mac = host.port.mac
     return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
 

@@ -1,6 +1,6 @@
-"""Register cells behind one interface: P4Runtime where the target serves it, Thrift on BMv2.
+"""Access to register cells by one interface: over P4Runtime where the target supports registers, over Thrift on BMv2.
 
-BMv2's P4Runtime server answers UNIMPLEMENTED to register reads and writes (p4lang/PI issue 376), hence Thrift.
+BMv2's P4Runtime server answers UNIMPLEMENTED to reads and writes of registers (p4lang/PI issue 376).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from topo.testbed.p4runtime import RPC_S
 from .client import Client
 
 BATCH = 2000
-"""Most cells that one request writes."""
+"""Largest number of cells that one request writes."""
 
 
 class Registers(Protocol):
-    """Register cells as unsigned integers. A register is named by its full name (Register, TofinoRegister)."""
+    """Register cells as unsigned integers; a register is given by its full name (Register, TofinoRegister)."""
 
     def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
-        """Return the values of the cells, in their order."""
+        """Return the values of the cells, in the order of the cells."""
         ...
 
     def write(self, register: str, index: int, value: int) -> None:
@@ -34,7 +34,7 @@ class Registers(Protocol):
         ...
 
     def write_all(self, cells: Iterable[tuple[str, int, int]]) -> None:
-        """Set cells, each by its register, index and value."""
+        """Set cells, each given by register, index and value."""
         ...
 
     def clear(self, *registers: str) -> None:
@@ -43,7 +43,7 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """Registers over P4Runtime's RegisterEntry; an entry without an index stands for every cell."""
+    """Registers over RegisterEntry messages of P4Runtime; an entry without an index means all cells."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -85,13 +85,13 @@ class P4RuntimeRegisters:
 
 
 class _Cell:
-    """A cell to read, in the form that Client.find encodes."""
+    """A cell to read, with the method by which Client.find encodes entities."""
 
     def __init__(self, register_id: int, index: int) -> None:
         self._entry = p4r.RegisterEntry(register_id=register_id, index=p4r.Index(index=index))
 
     def encode(self, schema: P4Schema) -> p4r.Entity:
-        del schema  # the id was looked up once
+        del schema  # the constructor has received the register's id
         return p4r.Entity(register_entry=self._entry)
 
 
@@ -103,7 +103,7 @@ _CONTEXT = 0
 
 
 class ThriftRegisters:
-    """Registers over BMv2's Thrift interface. Its values are signed 64-bit numbers: cells have at most 63 bits."""
+    """Registers over BMv2's Thrift interface; values are signed 64-bit numbers, so cells have at most 63 bits."""
 
     def __init__(self, address: str) -> None:
         self._client: Any = bmv2thrift.connect(address, "Standard", RPC_S)
@@ -119,6 +119,6 @@ class ThriftRegisters:
             self.write(register, index, value)
 
     def clear(self, *registers: str) -> None:
-        # bm_register_reset is not used, since it replaces the cells while packets use them.
+        # bm_register_reset is not used, because it replaces the cells while packets use them.
         for register in registers:
             self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[Register(register)], 0)

@@ -1,4 +1,4 @@
-"""Outcomes of tests as lines of JSON, for the runner's summary and the page; ptf itself only prints them."""
+"""Outcomes of tests as lines of JSON, for the summary of run.py and for page.py; ptf itself only prints outcomes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OUTCOMES, ABOUT = "results.jsonl", "run.json"
-"""File with a line for each test, and file with the description of the run."""
+"""Names of the file with a line for each test, and of the file that describes the run."""
 
 VARIABLE = "SLUICE_PTF_RESULTS"
-"""Environment variable that names the file to append to; without it no outcome is recorded."""
+"""Environment variable with the path of the file for outcomes; if it is not set, no outcome is recorded."""
 
 
 @contextmanager
 def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Generator[None]:
-    """Append name, outcome and duration of the test that runs inside the block."""
+    """Append name, outcome and duration of the test that runs in the block to the file for outcomes."""
     path = os.environ.get(VARIABLE)
     if path is None or result is None:
         yield
@@ -40,7 +40,7 @@ def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Gen
 
 
 def describe(folder: Path, tests: Sequence[str], commit: str) -> None:
-    """Record which tests were run, of which commit, on which day."""
+    """Record which tests were run, of which commit, and on which day."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
     about = {"asked": " ".join(tests) or "all", "commit": commit, "day": day}
     (folder / ABOUT).write_text(json.dumps(about) + "\n")

@@ -1,6 +1,6 @@
-"""Where the connection table puts a connection, and connections that it puts into chosen slots. Pure.
+"""The slots that the connection table's hashes select for a connection, and connections for given slots.
 
-On a target with other hashes than the model's, only the tests that read cells fail.
+On a target whose hashes differ from those of the model, only tests that read cells fail.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
 
 @dataclass(frozen=True)
 class Response:
-    """A response's place in the registers of response rates."""
+    """The place of a response in the registers that measure response rates."""
 
     slot: int
     fingerprint: int
-    """Fingerprint, by which responses are sampled."""
+    """Fingerprint by which the switch decides whether to measure the response."""
     owner: int
-    """The cell's identification of the response: the fingerprint, or on Tofino the whole hash."""
+    """The cell's identification of the response: the fingerprint, or on Tofino the complete hash."""
 
 
 @dataclass(frozen=True)
 class Tuple5:
-    """A connection's 5-tuple, equal for both directions."""
+    """A connection's 5-tuple, which is the same for packets of both directions."""
 
     client: str
     client_port: int
@@ -42,42 +42,42 @@ class Tuple5:
 
     @property
     def connection(self) -> Connection:
-        """The connection as the model of the data plane has it."""
+        """The connection as the model of the data plane represents it."""
         client, service = from_text(self.client).packed, from_text(self.service).packed
         return Connection(client, self.client_port, service, self.service_port, self.protocol)
 
     @property
     def slot_1(self) -> int:
-        """Index of its slot in way 1."""
+        """Index of the connection's slot in way 1."""
         return self.connection.place.slot_1
 
     @property
     def slot_2(self) -> int:
-        """Index of its slot in way 2."""
+        """Index of the connection's slot in way 2."""
         return self.connection.place.slot_2
 
     @property
     def fingerprint(self) -> int:
-        """Fingerprint in its key cell."""
+        """Fingerprint in the connection's key cell."""
         return self.connection.place.fingerprint
 
     @property
     def full_fingerprint(self) -> int:
-        """The 32-bit fingerprint in Tofino's key cell."""
+        """The 32-bit fingerprint in the connection's key cell on Tofino."""
         return self.connection.full_fingerprint
 
     def drawn_by_ratio(self, total: int) -> int:
-        """Return the index that the selector `ratios` draws from ``total`` weighted copies of its members."""
+        """Return which of `total` weighted copies of its members the selector by R draws for the connection."""
         return self.connection.draw % total
 
     def drawn_by_capacity(self, total: int) -> int:
-        """Return the index that the selector `capacities` draws from ``total`` weighted copies."""
+        """Return which of `total` weighted copies of its members the selector by capacity draws for the connection."""
         return self.connection.stable_draw % total
 
     def response(self, tofino: bool) -> Response:
-        """Return the connection's slot and fingerprint among the response rates.
+        """Return the place of the connection's response in the registers of response rates.
 
-        Tofino's hash omits the protocol, for Tofino measures TCP only.
+        Tofino's hash omits the protocol, because Tofino measures TCP only.
         """
         key = self.connection.rate_key
         if tofino:
@@ -105,12 +105,12 @@ def connection_of(frame: bytes) -> Tuple5 | None:
 # A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits. So
 # the connections with given slots are the solutions of a linear system, which is solved without a search.
 _CLIENTS, _CLIENT_BITS = 20 << 24, 24
-"""Clients are in 20.0.0.0/8."""
+"""Network of the clients (20.0.0.0/8) as an integer, and the number of bits that are free in it."""
 _PORT_BITS = 16
 
 
 def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterator[Tuple5]:
-    """Yield connections to the same service with the given slots; ``like`` itself is not among them."""
+    """Yield connections to the same service with the given slots, except `like` itself."""
 
     def at(free: int) -> Tuple5:
         client = str(from_number(_CLIENTS | free >> _PORT_BITS, IPV4_BITS))
@@ -138,7 +138,7 @@ def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterat
 
 
 def _solve(columns: list[int], target: int) -> tuple[int, list[int]]:
-    """Return an x whose bits select columns that sum to target (mod 2), and a basis of the x with sum 0."""
+    """Return an x whose bits select columns that sum to `target` (mod 2), and a basis of the x with sum 0."""
     basis: dict[int, tuple[int, int]] = {}
     kernel: list[int] = []
 

@@ -24,7 +24,7 @@ from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
 from .slots import Tuple5, connection_of
 
 Cell = tuple[Counter | Register, int]
-"""A count: a counter or a counting register, and an index."""
+"""A count: a counter or a register that counts, and an index."""
 
 ELECTION_ID = 1
 CONNECTION_COUNTERS = (
@@ -51,32 +51,35 @@ REQUESTS = (
 )
 COUNT_WRAP = 1 << 32
 LEAST_FRAME = 60
-"""Bytes of Ethernet's shortest frame, without its checksum (IEEE 802.3, 3.2.8)."""
+"""Bytes of Ethernet's shortest frame without its checksum (IEEE 802.3, 3.2.8)."""
 FRAME_CHECKSUM = 4
 """Bytes of the checksum at the end of each Ethernet frame (IEEE 802.3, 3.2.9)."""
 FREED_SINGLY = 1000
-"""Number of connections up to which slots are freed one by one; a whole register takes Tofino's driver some seconds."""
+"""Number of connections below which a test's slots are freed one by one.
+
+Above that number the complete registers are cleared, which takes Tofino's driver some seconds.
+"""
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
-"""Tables without a key: parameters of a default action."""
+"""Tables without a key, whose default action has the parameters of a stage."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of the target, which ptf passes by --test-params."""
+    """Parameters of the target, which ptf passes by `--test-params`."""
 
     address: str
     device_id: int
     pipeline: Path
     thrift: str | None
     target: str | None
-    """Name of the target's profile (sluice.switch.targets); None: a profile for the program's architecture."""
+    """Name of the target's profile (sluice.switch.targets); None: the profile for the program's architecture."""
     ports: tuple[int, ...]
     """The switch's ports in the order of the plan; empty: all ports, sorted by number."""
 
     @classmethod
     def given(cls) -> Parameters:
-        """Return the parameters of this run. Raises ValueError naming a missing one."""
+        """Return the parameters of this run; raise ValueError with the name of a missing parameter."""
         params: dict[str, Any] = cast(Any, testutils).test_params_get(default={}) or {}
         missing = [name for name in ("address", "pipeline") if name not in params]
         if missing:
@@ -100,8 +103,9 @@ def _count_cells() -> list[Cell]:
 
 
 def _register_cells() -> list[tuple[Register, int]]:
-    """Return the register cells that every test checks. Cell 0 of the requests is left to its own test, since every SYN
-    to an address without an entry counts there.
+    """Return the register cells that every test checks.
+
+    Cell 0 of the requests has a test of its own, because every SYN to an address without an entry counts there.
     """
     servers = [0, *(server.id for server in plan.SERVERS)]
     cells = [(register, server) for register in LEDGER for server in servers]
@@ -109,7 +113,7 @@ def _register_cells() -> list[tuple[Register, int]]:
 
 
 class Switch:
-    """A switch with the program loaded and the plan's entries written."""
+    """A switch on which the program is installed and the entries of the plan are written."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -127,14 +131,14 @@ class Switch:
         self.registers = self._registers()
         self.pins = pin_table(self.schema, self.registers)
         self.least_frame = LEAST_FRAME if self.pipeline.target is TOFINO else 0
-        """Bytes to which the target pads the frames that it sends; 0: it does not pad."""
+        """Bytes to which the target pads the frames that it sends; 0: the target does not pad."""
         self.counted_checksum = FRAME_CHECKSUM if self.pipeline.target is TOFINO else 0
-        """Bytes of the frame checksum that the target's byte counters include, and that its parser sees as payload."""
+        """Bytes of the frame checksum that the target's byte counters include and its parser treats as payload."""
         self.empty_without_rate = self.pipeline.target is TOFINO
-        """Whether a meter without a rate has no tokens, since the chip fills its bucket only at the rate."""
+        """Whether a meter without a rate has no tokens, because the chip fills a bucket only at the rate."""
         self._frees_slots = self.pipeline.target is TOFINO
         self.touched: set[Tuple5] = set()
-        """Connections of the current test, on a target whose slots are freed one by one."""
+        """Connections of the current test, on a target on which the slots of single connections are freed."""
         self.insert(self._base())
         known = [counter for counter in Counter if self.schema.counters.get(counter) is not None]
         self._counters = [
@@ -147,11 +151,11 @@ class Switch:
         self.times = self._times()
 
     def session(self, election_id: int) -> Client:
-        """Open another session with the same switch."""
+        """Open another session with the switch."""
         return Client(self.parameters.address, self.parameters.device_id, self.pipeline, election_id)
 
     def reconnect(self, election_id: int) -> None:
-        """Replace a session that was closed."""
+        """Open a new session in place of a closed one."""
         self.client = self.session(election_id)
         self.registers = self._registers()
         self.pins = pin_table(self.schema, self.registers)
@@ -161,10 +165,10 @@ class Switch:
         return ThriftRegisters(thrift) if thrift else P4RuntimeRegisters(self.client)
 
     def number(self, port: plan.Port | int) -> int:
-        """Return the target's number of a port of the plan, or of an index in its sorted list of ports."""
+        """Return the target's number of a port of the plan, or of an index in the target's sorted list of ports."""
         return self.numbers[port.place if isinstance(port, plan.Port) else port]
 
-    # -- tables
+    # -- Tables
 
     def _base(self) -> list[P4TableEntry]:
         """Return all entries of the plan."""
@@ -204,7 +208,7 @@ class Switch:
         self.client.write(p4r.Update(type=kind.vt(), entity=item.encode(self.schema)) for item in items)
 
     def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
-        """Return all that a controller may write into tables: entries in a canonical order, by a text of their keys."""
+        """Return all table entries that a controller may write, in a canonical form, by table and key as text."""
         entities = [
             P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table if self.schema.tables.get(table)
         ]
@@ -219,7 +223,7 @@ class Switch:
                 group.action_profile_actions, key=lambda member: member.SerializeToString(deterministic=True)
             )
             if ordered:
-                # A field that was cleared is not equal to one that was never set.
+                # In a comparison of messages, a field that was cleared differs from one that was never set.
                 group.ClearField("action_profile_actions")
                 group.action_profile_actions.extend(ordered)
             key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"
@@ -227,7 +231,7 @@ class Switch:
         return state
 
     def restore(self) -> None:
-        """Reset the tables to their state at the start of the run, after a failed test."""
+        """After a failed test, reset the tables to their state at the start of the run."""
         state = self.state()
         updates: list[p4r.Update] = []
         for key in state.keys() | self.baseline.keys():
@@ -242,16 +246,16 @@ class Switch:
         self.client.write(updates)
 
     def _times(self) -> dict[str, int]:
-        """Return the times of the connection table with which the program starts, in ticks, by parameter."""
+        """Return the connection table's timeouts in ticks with which the program starts, by parameter."""
         (entity,) = self.client.find([P4TableEntry(Table.TIMERS, is_default_action=True)])
         action = P4TableEntry.decode(entity, self.schema).action
         assert isinstance(action, P4TableAction)
         return {name: int(value) for name, value in action.args.items()}
 
-    # -- counts
+    # -- Counts
 
     def counts(self) -> dict[Cell, int]:
-        """Return every count that a packet may change. While packets flow the counts are not of one instant."""
+        """Return every count that a packet may change; while packets flow, counts may be of different moments."""
         counts: dict[Cell, int] = {}
         for entity in self.client.find(entry for entry, _ in self._counters):
             entry = entity.counter_entry
@@ -261,7 +265,7 @@ class Switch:
         return counts
 
     def bytes_of(self, counter: Counter, index: int) -> int:
-        """Return a counter's bytes."""
+        """Return the number of bytes that a counter has counted."""
         (entity,) = self.client.find([P4CounterEntry(counter, index=index)])
         return entity.counter_entry.data.byte_count
 
@@ -270,7 +274,7 @@ class Switch:
         return self.schema.registers.get(register) is not None
 
     def available(self, registers: Iterable[Register]) -> list[Register]:
-        """Return those of the registers that the program has."""
+        """Return the registers among these that the program has."""
         return [register for register in registers if self.has(register)]
 
     def touch(self, frame: bytes) -> None:
@@ -279,8 +283,9 @@ class Switch:
             self.touched.add(key)
 
     def clear_connections(self) -> None:
-        """Free the slots of the connection table, and every candidate's cell: all of them if that is fast, otherwise
-        those of the connections that the test has used.
+        """Free slots of the connection table, and cells of candidates.
+
+        All slots are freed if that is fast, otherwise those of the connections that the test has used.
         """
         if self._frees_slots and len(self.touched) < FREED_SINGLY:
             for key in self.touched:
@@ -292,11 +297,11 @@ class Switch:
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:
-    """Return the changes between two sets of counts; register cells wrap."""
+    """Return the changes from one set of counts to a later set; register cells wrap."""
     return {cell: (value - before[cell]) % COUNT_WRAP for cell, value in after.items() if value != before[cell]}
 
 
 @cache
 def switch() -> Switch:
-    """Return the switch of this run, which the first caller loads and programs."""
+    """Return the switch of this run; the first call installs the program and writes the entries."""
     return Switch(Parameters.given())

@@ -1,4 +1,4 @@
-"""Switches that the packet tests start, of any kind of topo.testbed.switches."""
+"""Start of the switches under test, of any kind in topo.testbed.switches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topo.testbed.processes import Process
 from topo.testbed.switches import KINDS, Endpoints
 
 READY_S = 30.0
-"""Seconds after which a switch that does not serve has failed."""
+"""Seconds after which a started switch that does not answer has failed."""
 
 GRPC_PORT = 9559
 THRIFT_PORT = 9090
@@ -33,16 +33,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Running(Given):
-    """A switch that the tests have started, and that serves."""
+    """A switch that the tests have started and that answers P4Runtime requests."""
 
     process: Process
 
 
 @contextmanager
 def running(name: str, cables: list[Cable], log: Path, pipeline: Path) -> Generator[Running]:
-    """Start the switch, wait until it serves, and end it in any case. Raises SetupError.
+    """Start the switch, wait until it answers, and end it in any case; raise SetupError if that fails.
 
-    ``pipeline``: the folder of the program, for a kind of switch that is started with it.
+    `pipeline` is the folder of the program, for the kinds of switches that are started with the program.
     """
     kind, folder = KINDS[name], log.parent
     endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder, THRIFT_PORT)

@@ -1,4 +1,4 @@
-"""A measured transfer's segments, and its cells in the switch."""
+"""Segments of a measured transfer, and the transfer's cells in the switch."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ CELLS = (
 MSS = 1000
 SECOND = 1_000_000
 SILENCE = 400_000
-"""Microseconds, longer than any test takes between two segments, except for time-outs. SECOND is in microseconds too.
-"""
+"""Microseconds without a segment, longer than any test takes between two segments (except for TCP timeouts)."""
 _SPAN = (1 << SENT_AT_BITS) - 1
 
 
 class TransferTest(StageTest):
-    """Base: all transfers of S1 and S2 are measured. Offsets count from the server's first byte."""
+    """Base class: all transfers of S1 and S2 are measured; offsets are in bytes from the server's first byte."""
 
     NEEDS = (Table.RESOURCES,)
     flow: Flow
@@ -54,11 +53,11 @@ class TransferTest(StageTest):
         self.switch.registers.clear(*CELLS)
 
     def measured(self, flow: Flow, way: int = 0) -> Measured:
-        """Return the flow's identification in the cells."""
+        """Return the identification of the flow in the cells."""
         key = flow.key
         return Measured(flow_index(way, (key.slot_1, key.slot_2)[way]), key.fingerprint, flow.server.id)
 
-    # -- segments
+    # -- Segments
 
     def sends(self, flow: Flow, offset: int, size: int = MSS, flags: str = "A") -> None:
         """Send a segment of the server."""
@@ -66,24 +65,24 @@ class TransferTest(StageTest):
         self.server_sends(flow, flow.reply(bytes(size), flags=flags, seq=number, ack=FIRST + 1))
 
     def sends_each(self, places: Iterable[int]) -> None:
-        """Send whole segments of ``self.flow``, each at a multiple of the segment size."""
+        """Send full segments of `self.flow`; `places` are their offsets in segments."""
         for place in places:
             self.sends(self.flow, place * MSS)
 
     def delivers(self, offset: int) -> None:
-        """Send a whole segment of ``self.flow``; acknowledge it."""
+        """Send a full segment of `self.flow`, and acknowledge it."""
         self.sends(self.flow, offset)
         self.acknowledges(self.flow, offset + MSS)
 
     def acknowledges(self, flow: Flow, offset: int, payload: bytes = b"", **fields: Any) -> None:
-        """Acknowledge all data up to the offset, from the client."""
+        """Let the client acknowledge all data up to the offset."""
         number = (ANSWER + 1 + offset) % (1 << 32)
         self.client_sends(flow, flow.request(payload, flags="A", seq=FIRST + 1, ack=number, **fields))
 
-    # -- cells
+    # -- Cells
 
     def cells(self, flow: Flow, way: int = 0) -> list[int]:
-        """Return the cells of the flow's slot, whether the flow owns it or not."""
+        """Return the cells of the flow's slot, which may belong to another flow."""
         slot = self.measured(flow, way).slot
         return self.switch.registers.read([(register, slot) for register in CELLS])
 
@@ -92,12 +91,12 @@ class TransferTest(StageTest):
         self.switch.registers.write(register, self.measured(flow).slot, value)
 
     def put_least(self, flow: Flow, microseconds: int) -> None:
-        """Set the least round trip of the flow."""
+        """Set the flow's smallest measured round-trip time in microseconds."""
         least = self.cells(flow)[CELLS.index(Register.TRANSFER_LEAST)]
         self.put(flow, Register.TRANSFER_LEAST, least >> 32 << 32 | microseconds)
 
     def passes(self, flow: Flow, microseconds: int) -> None:
-        """Set the times in the flow's cells back by ``microseconds``, as if that time had passed."""
+        """Set the times in the flow's cells back by `microseconds`, as if that time had passed."""
         cells: dict[Register, int] = dict(zip(CELLS, self.cells(flow), strict=True))
         for register, value in older(cells, microseconds).items():
             self.put(flow, register, value)
@@ -111,17 +110,17 @@ class TransferTest(StageTest):
         return row(decode(columns), slot)
 
     def assertMeasured(self, whose: Flow, /, **expected: float) -> None:
-        """Assert these columns of the flow's slot."""
+        """Assert the values of these columns in the flow's slot."""
         columns = self.columns(whose)
         self.assertEqual({name: columns[name] for name in expected}, expected)
 
     def assertUnowned(self, flow: Flow) -> None:
-        """Assert that no transfer is measured in the flow's slot."""
+        """Assert that the switch measures no transfer in the flow's slot."""
         self.assertEqual(self.columns(flow)["flow"], -1)
 
 
 class Established(TransferTest):
-    """Base: one connection to S1 after its handshake."""
+    """Base class: `self.flow` is a connection to S1 after its handshake."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -130,12 +129,12 @@ class Established(TransferTest):
 
 
 def row(transfers: Transfers, slot: int) -> dict[str, Any]:
-    """Return the columns of a slot."""
+    """Return the columns of a slot, by name."""
     return {name: getattr(transfers, name)[slot].item() for name in Transfers.__dataclass_fields__}
 
 
 def older(cells: dict[Register, int], microseconds: int) -> dict[Register, int]:
-    """Return the cells that contain a time, as they are ``microseconds`` later."""
+    """Return the values that cells with a time have when `microseconds` have passed."""
     owner = cells[Register.TRANSFER_OWNER]
     stamp = (owner & 0xFFFF) - (microseconds >> 16) & 0xFFFF
     time_us = cells[Register.TRANSFER_ACTIVITY] % (1 << TIME_BITS)

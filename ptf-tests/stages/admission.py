@@ -1,4 +1,4 @@
-"""Stage `admission`: a token bucket for the new connections of each service."""
+"""Tests of stage `admission`: a token bucket limits the new connections of each service."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ OFFERED_WEB = (Counter.OFFERED, WEB.id)
 REFUSED_WEB = (Counter.REFUSED, WEB.id)
 
 NEVER = 0
-"""Refill rate: no token comes back, so only the burst passes."""
+"""Refill rate: the bucket is never refilled, so only the burst is admitted."""
 
 
 class Limited(StageTest):
-    """Base of the tests in which the bucket of a service holds a few SYNs and is never refilled."""
+    """Base class of the tests in which the bucket of a service holds few tokens and is never refilled."""
 
     def limit(self, service: Service, burst: int, committed: int | None = None) -> None:
-        """Let ``burst`` SYNs pass, the first ``committed`` of them green."""
+        """Let the switch admit `burst` SYNs, of which the first `committed` are green."""
         self.meter(Meter.ADMISSION, service.id, cir=NEVER, cburst=committed or burst, pir=NEVER, pburst=burst)
 
     def refuses(self, flow: Flow) -> None:
-        """Send a SYN; assert that it is refused: counted, not pinned, not in the ledger."""
+        """Send a SYN; assert that it is refused: counted as refused, but neither pinned nor counted for a server."""
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
         self.assertNotPinned(flow.key)
 
@@ -37,7 +37,7 @@ class UnconfiguredIsGreen(StageTest):
 
 
 class RedIsRefused(Limited):
-    """Above the rate a new connection is refused, and so is its repeated SYN, since a refused SYN changes no state."""
+    """A new connection above the rate is refused, and so is its repeated SYN: a refused SYN changes no state."""
 
     def runTest(self) -> None:
         self.limit(WEB, 2)
@@ -50,7 +50,7 @@ class RedIsRefused(Limited):
 
 
 class YellowIsAdmitted(Limited):
-    """One SYN is green, three are yellow, the next is red: only red is refused."""
+    """Of one green, three yellow and one red SYN only the red SYN is refused."""
 
     def runTest(self) -> None:
         self.limit(WEB, 4, committed=1)
@@ -60,7 +60,7 @@ class YellowIsAdmitted(Limited):
 
 
 class RedSynOfPinned(Limited):
-    """The retransmitted SYN of a connection that was admitted passes, whatever its colour."""
+    """The retransmitted SYN of an admitted connection is forwarded, whatever its colour."""
 
     def runTest(self) -> None:
         self.limit(WEB, 1)
@@ -73,7 +73,7 @@ class RedSynOfPinned(Limited):
 
 
 class RedSynInSecondWay(Limited):
-    """The retransmitted SYN of an admitted connection in the second way passes as well, whatever its colour."""
+    """The retransmitted SYN of a connection pinned in way 2 (the second hash) is forwarded, whatever its colour."""
 
     def runTest(self) -> None:
         first = Flow(WEB, S1)
@@ -88,7 +88,7 @@ class RedSynInSecondWay(Limited):
 
 
 class RedSynOfExpired(Limited):
-    """An expired pin does not count: a red SYN may not renew it."""
+    """A red SYN is refused if the pin of its connection has expired."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
@@ -99,7 +99,7 @@ class RedSynOfExpired(Limited):
 
 
 class OnlySyns(Limited):
-    """Packets other than SYNs are not metered, whether pinned or not."""
+    """Packets other than SYNs are not metered, whether their connections are pinned or not."""
 
     def runTest(self) -> None:
         self.limit(WEB, 1)
@@ -113,7 +113,7 @@ class OnlySyns(Limited):
 
 
 class EachServiceItsOwn(Limited):
-    """Each service has its own bucket: the meter's cell is the service's number."""
+    """Each service has its own bucket, because the index in the meter is the number of the service."""
 
     def runTest(self) -> None:
         self.limit(DNS, 1)
@@ -123,7 +123,7 @@ class EachServiceItsOwn(Limited):
 
 
 class LiftedAgain(Limited):
-    """A bucket whose configuration is removed is green again."""
+    """All SYNs are admitted again after the configuration of a bucket has been removed."""
 
     def runTest(self) -> None:
         self.limit(WEB, 1)

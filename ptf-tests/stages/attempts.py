@@ -1,4 +1,4 @@
-"""An agent's further attempts: an attempt does not go again to the server that has just refused the connection."""
+"""Tests of an agent's repeated attempts to connect: an attempt does not reach the server that has just refused."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ X4 = Server(34, S1_HOST, 8001)
 FOUR = (X1, X2, X3, X4)
 CLIENTS = 32
 OTHERS = 300
-"""Smallest number of the groups of other servers, each of which leaves out one server."""
+"""Smallest number of the selector groups of alternatives; each group omits one server."""
 
 
 class Refusing(ContentTest):
-    """Base: a group of four servers, which refuse every connection."""
+    """Base class: a group of four servers, which refuse every connection."""
 
     looks = True
     shares = 0
@@ -43,7 +43,7 @@ class Refusing(ContentTest):
         self.switch.registers.write(Register.DRAW_POINT, IMAGES.id, 0)
 
     def asks(self, port: int, attempt: int) -> ContentFlow:
-        """Send an agent's SYN; return the flow to the server that receives it, to which the connection is pinned."""
+        """Send an agent's SYN; return the flow with the server that received the SYN; the flow is pinned to it."""
         flow = self.flow(client_port=port)
         outcome = self.exchange(AGENT_1.host.port, numbered(flow.opening(), attempt))
         ((_, frame),) = outcome.frames
@@ -60,7 +60,7 @@ class Refusing(ContentTest):
         self.server_reaches_agent(flow, flow.reply(flags="RA", ack=FIRST + 1))
 
     def attempts(self, port: int) -> list[Server]:
-        """Return the servers that four attempts of a connection reach, in order."""
+        """Return the servers that four attempts of a connection reach, in the order of the attempts."""
         servers: list[Server] = []
         for attempt in range(4):
             flow = self.asks(port, attempt)
@@ -70,14 +70,14 @@ class Refusing(ContentTest):
 
 
 def numbered(frame: Packet, attempt: int) -> Packet:
-    """Return an agent's SYN with the number of an attempt."""
+    """Return an agent's SYN with an attempt number, which is in the identification field of the IPv4 header."""
     copy: Any = frame.copy()
     copy[IP].id = attempt
     return copy
 
 
 class AnotherServerIsAsked(Refusing):
-    """With a second look, the server that has just refused is not selected again, although its load is least."""
+    """If the switch compares candidates, it does not select the server that has just refused, despite its low load."""
 
     def runTest(self) -> None:
         for port in range(41000, 41000 + CLIENTS):
@@ -88,13 +88,13 @@ class AnotherServerIsAsked(Refusing):
 
 
 class AnotherServerIsAskedByTurns(AnotherServerIsAsked):
-    """The same if servers are drawn evenly."""
+    """As in AnotherServerIsAsked, but the switch draws servers evenly instead of by hashes."""
 
     shares = 64
 
 
 class HashesDrawAllServers(Refusing):
-    """Without a second look, attempts that are drawn by hashes reach all of four servers with equal weights."""
+    """Without compared candidates, four attempts that are drawn by hashes reach all four servers of equal weight."""
 
     looks = False
 
@@ -104,7 +104,7 @@ class HashesDrawAllServers(Refusing):
 
 
 class TurnsDrawOtherServers(Refusing):
-    """Without a second look, attempts of a connection alone, drawn evenly, reach at least three of four servers."""
+    """Without compared candidates, four attempts of a connection, drawn evenly, reach three or four of four servers."""
 
     looks = False
     shares = 64
@@ -115,7 +115,7 @@ class TurnsDrawOtherServers(Refusing):
 
 
 class SameAttemptAgain(Refusing):
-    """A repeated SYN goes to its connection's server, whatever its attempt number; other packets select none."""
+    """A repeated SYN reaches its connection's server, whatever its attempt number; other packets draw no server."""
 
     def runTest(self) -> None:
         flow = self.asks(41000, 1)
@@ -127,7 +127,7 @@ class SameAttemptAgain(Refusing):
 
 
 class ClientsNumbersChooseNothing(ContentTest):
-    """The identification field of a client's packet has no effect on the draw of a plain service."""
+    """The identification field of a client's packet to a plain service does not change which server is drawn."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S1: 1, WEB.servers[2]: 1})

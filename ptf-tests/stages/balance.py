@@ -1,4 +1,4 @@
-"""Stage `balance`: servers drawn by weight, and weights replaced while packets flow."""
+"""Tests of stage `balance`: servers are drawn by weight, and weights are replaced while packets arrive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def critical(freedom: int) -> float:
 
 
 class Drawing(StageTest):
-    """Base of the tests with many draws. The connections are the same in every run, so the outcomes do not vary."""
+    """Base class of the tests with many draws; all runs use the same connections, so the outcomes do not vary."""
 
     def assertProportional(self, servers: Mapping[tuple[str, int], Server], weights: Mapping[Server, int]) -> None:
         """Assert that the draws are distributed like the weights, by a chi-square test at 0.1 %."""
@@ -41,7 +41,10 @@ class Drawing(StageTest):
         self.assertLess(chi, critical(len(weights) - 1), f"{tally} is not spread like {weights}")
 
     def opens_all(self, keys: list[Tuple5]) -> dict[tuple[str, int], Server]:
-        """Send a SYN of each connection; assert that each reaches a server and is pinned or counted; return these."""
+        """Send a SYN of each connection; assert that each reaches a server and is pinned or counted.
+
+        Return the server of each connection.
+        """
         outcome = self.burst(CLIENT, bulk.segments(WEB, S1, "S", keys))
         self.assertEqual(len(outcome.frames), len(keys))
         changes = outcome.changes
@@ -57,7 +60,7 @@ class Drawing(StageTest):
 
 
 class RatiosSpread(Drawing):
-    """SYNs are distributed by the weights that follow from R."""
+    """SYNs are distributed by the weights by R."""
 
     def runTest(self) -> None:
         weights = {S1: 5, S2: 2, S3: 1}
@@ -66,7 +69,7 @@ class RatiosSpread(Drawing):
 
 
 class RatiosFine(Drawing):
-    """SYNs are distributed by weights as the controller writes them: large numbers with a fixed sum."""
+    """SYNs are distributed by weights of the size that the controller writes: large numbers with a fixed sum."""
 
     def runTest(self) -> None:
         weights = {S1: 85, S2: 86, S3: 85}
@@ -75,7 +78,7 @@ class RatiosFine(Drawing):
 
 
 class CapacitiesSpread(Drawing):
-    """Packets without a pin are distributed by the weights of capacity."""
+    """Packets without a pin are distributed by the weights by capacity."""
 
     def runTest(self) -> None:
         weights = {S1: 1, S2: 3, S3: 4}
@@ -89,7 +92,7 @@ class CapacitiesSpread(Drawing):
 
 
 class DrawsAreIndependent(Drawing):
-    """Connections to which one selector gives the same server are distributed by the other like all connections."""
+    """Connections that one selector sends to one server are distributed by the other selector like all connections."""
 
     def runTest(self) -> None:
         equal = {S1: 1, S2: 1}
@@ -103,7 +106,7 @@ class DrawsAreIndependent(Drawing):
 
 
 class DrawIsTheHash(Drawing):
-    """A connection draws by CRC-32 of its fields modulo the sum of weights, among members in the order written."""
+    """The draw is the CRC-32 of a connection's fields modulo the sum of weights, among the members in their order."""
 
     def runTest(self) -> None:
         weights = {S1: 3, S2: 1, S3: 4}
@@ -120,7 +123,7 @@ class DrawIsTheHash(Drawing):
 
 
 class SameConnectionSameDraw(Drawing):
-    """The draw depends on the connection alone: packets without a pin stay with their server."""
+    """The draw depends on the connection alone, so all its packets without a pin reach one server."""
 
     def runTest(self) -> None:
         self.weigh_capacity(WEB, {S1: 1, S2: 1, S3: 1})
@@ -131,7 +134,7 @@ class SameConnectionSameDraw(Drawing):
 
 
 class WeightsOfRatiosOnly(Drawing):
-    """A change of the weights that follow from R does not move packets without a pin."""
+    """A change of the weights by R does not move packets without a pin, which use the weights by capacity."""
 
     def runTest(self) -> None:
         self.weigh_capacity(WEB, {S1: 1, S2: 1, S3: 1})
@@ -142,7 +145,7 @@ class WeightsOfRatiosOnly(Drawing):
 
 
 class MemberLeftOut(Drawing):
-    """A server without weight is not in the group, and gets no new connection."""
+    """A server without weight is not in the group, and receives no new connection."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S1: 1, S3: 1})
@@ -150,7 +153,7 @@ class MemberLeftOut(Drawing):
 
 
 class NoServer(StageTest):
-    """A packet to a service without servers has its own drop reason; it is neither pinned nor in the ledger."""
+    """A packet to a service without servers has its own drop reason; it is neither pinned nor counted for a server."""
 
     def runTest(self) -> None:
         flow = Flow(EMPTY, S1)
@@ -161,7 +164,7 @@ class NoServer(StageTest):
 
 
 class RatiosGone(StageTest):
-    """If its group by R's weights is removed, a service uses the weights of capacity."""
+    """If a service has no group with weights by R, the switch uses the weights by capacity."""
 
     def runTest(self) -> None:
         self.delete(entries.ratios(WEB, {S1: 1}))
@@ -171,7 +174,7 @@ class RatiosGone(StageTest):
 
 
 class CapacitiesGone(StageTest):
-    """Without a group by capacity, connections are pinned as before; a packet without a pin is dropped."""
+    """Without a group by capacity, connections are pinned as before, but packets without a pin are dropped."""
 
     def runTest(self) -> None:
         self.delete(entries.capacities(WEB, {S3: 1}))
@@ -181,10 +184,10 @@ class CapacitiesGone(StageTest):
 
 
 class RewriteUnderTraffic(Drawing):
-    """While weights are rewritten as fast as possible, every arriving SYN uses a complete group, old or new.
+    """While weights are rewritten as fast as possible, every SYN uses a complete group, either an old or a new one.
 
-    No SYN is dropped, none leaves by a port that leads to no server (an empty group would mean port 0), and each
-    connection is pinned to the server that its SYN reached.
+    No SYN is dropped or leaves by a port without servers (an empty group would select port 0). Each connection is
+    pinned to the server that its SYN reached.
     """
 
     def runTest(self) -> None:
@@ -201,7 +204,7 @@ class RewriteUnderTraffic(Drawing):
                 while not finished.is_set():
                     rewrites += 1
                     self.switch.modify([entries.ratios(WEB, groups[rewrites % len(groups)])])
-            except Exception as error:  # reported by the test's own thread
+            except Exception as error:  # the test's own thread reports it
                 failures.append(error)
 
         writer = threading.Thread(target=rewrite, name="rewriter")
@@ -214,7 +217,7 @@ class RewriteUnderTraffic(Drawing):
         self.assertEqual(failures, [])
         self.assertGreater(rewrites, len(groups), "not every group came into force while SYNs arrived")
         self.assertEqual(set(servers.values()), set(WEB.servers))
-        # Only the last connections are checked: on a slow target the pending time of the first may be over by now.
+        # Only the last connections are checked: on a slow target the pending timeout of the first may have expired.
         for key in keys[-100:]:
             pins = self.pins(key)
             self.assertEqual([pin.server for pin in pins], [servers[key.client, key.client_port].id])

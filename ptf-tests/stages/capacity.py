@@ -1,4 +1,4 @@
-"""Stage `connections`: the share of connections without a pin in a quarter-full connection table."""
+"""Test of the share of connections without a pin when a quarter of the connection table's slots is occupied."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from harness.slots import Tuple5
 from sluice.names import Counter, DropReason, PinState, Register
 
 TAKEN = 4
-"""One of so many slots is taken: in a default build, of 2 x 131,072 slots, by 65,536 live connections."""
+"""A quarter of the slots is occupied: in a default build, 65,536 of 2 x 131,072 slots."""
 UNPINNED_SHARE = 0.012
-"""Largest allowed share of unpinned connections among that many live ones (p4src/common/sizes.p4)."""
+"""Largest allowed share of connections without a pin when a quarter is occupied (p4src/common/sizes.p4)."""
 
 LAST = 1024
-"""Number of the last connections, which begin by packets; the cells of the others are written. Tofino's model takes 5 s
-for them; there a SYN's slot is free again after 10 s at the earliest.
+"""Number of connections that begin by packets, after the test has written the cells of all other connections.
+
+On Tofino's model the packets take 5 s; a SYN's slot expires there after 10 s at the earliest.
 """
 
 LONG = 100_000
-"""Ticks: nearly two hours, so that no connection expires during the test."""
+"""Timeouts in ticks: nearly two hours, so that no connection expires during the test."""
 
 
 def placed(keys: list[Tuple5], slots: int) -> list[int]:
-    """Return each connection's way by its hashes, in order of arrival, way 1 before way 2; 0: neither is free."""
+    """Return the way in which each connection is pinned, in order of arrival: 1 if its first slot is free, else 2.
+
+    The result is 0 for a connection whose slots are both occupied.
+    """
     taken: tuple[set[int], set[int]] = (set(), set())
     ways: list[int] = []
     for key in keys:
@@ -40,10 +44,10 @@ def placed(keys: list[Tuple5], slots: int) -> list[int]:
 
 
 class Full(StageTest):
-    """A quarter of the slots is taken by live connections, all but the last of them written into the cells.
+    """Live connections occupy a quarter of the slots; the test writes all but the last of these into the cells.
 
-    Of the last connections the switch pins as many as the hashes leave slots for, and counts the others. By the hashes
-    at most 1.2 % of all connections are not pinned.
+    The switch pins each of the last connections for which one of the two hashed slots is free, and counts the others.
+    By the hashes at most 1.2 % of all connections are not pinned.
     """
 
     def runTest(self) -> None:

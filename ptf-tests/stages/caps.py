@@ -1,4 +1,4 @@
-"""Stage `caps`: windows under a cap. Scapy builds the expected frames and computes their checksums anew."""
+"""Tests of stage `caps`, which caps TCP windows; scapy computes the checksums of the expected frames."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 
 class DefaultSendCap(Capped):
-    """A server's default send cap bounds the windows of its clients, and not those of the server."""
+    """A server's default send cap bounds the windows of its clients, but not those of the server."""
 
     send = CAP
 
@@ -48,7 +48,7 @@ class DefaultSendCap(Capped):
 
 
 class DefaultReceiveCap(Capped):
-    """A server's default receive cap bounds the windows of the server, and not those of its clients."""
+    """A server's default receive cap bounds the windows of the server, but not those of its clients."""
 
     receive = CAP
 
@@ -62,7 +62,7 @@ class DefaultReceiveCap(Capped):
 
 
 class OwnCap(Capped):
-    """A connection's own cap replaces the default, above or below it; 0 or another connection's cap does not."""
+    """A connection's own cap replaces a smaller or larger default; a cap of 0 or of another connection does not."""
 
     send = CAP
 
@@ -74,19 +74,19 @@ class OwnCap(Capped):
         self.cap(talk, send=BARE)
         self.advances(talk, 500, 500)
         self.cap(talk, send=0)
-        for window in (493, 485, 477):  # the offered window: 64,000 bytes, less 1,000 each time
+        for window in (493, 485, 477):  # the client had offered 64,000 bytes, of which each step uses 1,000
             self.advances(talk, 500, window)
         self.cap(talk, send=200 * UNIT, fingerprint=talk.flow.key.fingerprint ^ 1)
         self.advances(talk, 500, 469)
         self.assertEqual(self.offer(talk) >> 32, CAP)
 
     def offer(self, talk: Talk) -> int:
-        """Return the cap in effect and the edge."""
+        """Return the register cell with the cap in effect and the right edge of the offered window."""
         return self.switch.registers.read([(Register.CAP_OFFERED_SERVER, talk.index)])[0]
 
 
 class PartOfAUnit(Capped):
-    """A window is rounded up to its unit: a cap of ten segments lets ten segments pass."""
+    """A window is rounded up to its unit, so a cap of ten segments admits ten segments."""
 
     send = 1
 
@@ -94,11 +94,11 @@ class PartOfAUnit(Capped):
         talk = self.talks()
         self.cap(talk, send=10 * 1448)
         for _ in range(3):
-            self.advances(talk, 500, 114)  # 113.1 units
+            self.advances(talk, 500, 114)  # 113.1 units, rounded up
 
 
 class OwnReceiveCap(Capped):
-    """A connection's own receive cap bounds windows towards clients; each direction has its own cap."""
+    """A connection's own receive cap bounds the windows towards its client, independently of the other direction."""
 
     def runTest(self) -> None:
         talk = self.talks()
@@ -108,7 +108,7 @@ class OwnReceiveCap(Capped):
 
 
 class PromiseKept(Capped):
-    """A lower cap takes back no offered window: the window shrinks by the acknowledged bytes, down to the cap."""
+    """A smaller cap does not shrink an offered window: the window decreases by acknowledged bytes, down to the cap."""
 
     def runTest(self) -> None:
         for client in (True, False):
@@ -121,7 +121,7 @@ class PromiseKept(Capped):
 
 
 class Duplicates(Capped):
-    """A changed cap takes effect with an ACK that advances, so that three duplicate ACKs stay duplicates."""
+    """A changed cap takes effect with the next ACK of new data, so that three duplicate ACKs stay duplicates."""
 
     def runTest(self) -> None:
         for client in (True, False):
@@ -136,7 +136,7 @@ class Duplicates(Capped):
 
 
 class ZeroStaysZero(Capped):
-    """A closed window stays closed, and the window update after it passes at once, up to the cap in effect."""
+    """A closed window stays closed; the window update that opens it passes at once, up to the cap in effect."""
 
     send = receive = CAP
 
@@ -151,7 +151,7 @@ class ZeroStaysZero(Capped):
 
 
 class EndpointShrinks(Capped):
-    """If an endpoint shrinks its window, the smaller window passes; later ones pass up to the offered edge."""
+    """If an endpoint shrinks its window, the smaller window passes; later windows pass up to the offered edge."""
 
     send = CAP
 
@@ -165,7 +165,7 @@ class EndpointShrinks(Capped):
 
 
 class ScaleUnknown(Capped):
-    """If one side announces no scale, neither side scales."""
+    """If one side announces no window scale, neither side scales."""
 
     send = receive = 5000
 
@@ -177,7 +177,7 @@ class ScaleUnknown(Capped):
 
 
 class LeastCap(Capped):
-    """A cap is at least four segments, of the smaller of both sides' segment sizes; a window may reach that."""
+    """A cap is at least four segments, of the smaller of the two announced segment sizes."""
 
     send = receive = 1
 
@@ -225,13 +225,13 @@ class AckOfNothing(Capped):
             right = talk.next[not client]
             for ahead in (1, 1000, 1 << 20, 1 << 30, (1 << 31) - 1, 1 << 31):
                 self.acks(talk, 400, 400, client, ack=(right + ahead) % WRAP)
-            self.acks(talk, 500, 108, client, ack=right - 1000)  # up to the edge: 13,800 bytes
+            self.acks(talk, 500, 108, client, ack=right - 1000)  # up to the offered edge: 13,800 bytes
             self.acks(talk, 500, 100, client)
             self.advances(talk, 500, 100, client)
 
 
 class DataOfNothing(Capped):
-    """Data far beyond the window offered to its sender does not make an acknowledgement of it valid."""
+    """Data far beyond the window that its sender was offered does not make an acknowledgement of that data valid."""
 
     send = receive = CAP
 
@@ -247,8 +247,10 @@ class DataOfNothing(Capped):
 
 
 class LearnedAgain(Capped):
-    """Data that passes while a server is not managed is not counted. Afterwards the switch takes the numbers from the
-    server's segments, and its caps apply again; windows offered meanwhile are not taken back.
+    """The switch does not count data that passes while a server is not managed.
+
+    When the server is managed again, the switch takes the sequence numbers from the server's segments, and caps apply
+    again. Windows that were offered in between are not shrunk.
     """
 
     send = receive = CAP
@@ -279,13 +281,13 @@ class LearnedAgain(Capped):
 
 
 class LearnedAgainFarAway(LearnedAgain):
-    """The same if the unseen data covers half of all sequence numbers."""
+    """As in LearnedAgain, but the uncounted data covers half of all sequence numbers."""
 
     unseen = 1 << 31
 
 
 class ProbeBeyondTheEdge(Capped):
-    """The acknowledgement of a window probe's byte, which the receiver did not offer to accept, is valid."""
+    """The acknowledgement of a window probe's byte is valid, although that byte is beyond the offered window."""
 
     send = CAP
 
@@ -298,7 +300,7 @@ class ProbeBeyondTheEdge(Capped):
 
 
 class Authenticated(Capped):
-    """Segments signed by MD5 or AO are not changed if the SYN-ACK is signed: the SYN's option alone does not count."""
+    """Segments signed by MD5 or AO are unchanged if the SYN-ACK is signed; a signed SYN alone is not enough."""
 
     send = receive = CAP
 
@@ -315,7 +317,7 @@ class Authenticated(Capped):
 
 
 class Layouts(Capped):
-    """Options are parsed in any arrangement that hosts use, and stay in the packet."""
+    """The switch parses options in any arrangement that hosts use, and leaves them in the packet."""
 
     send = CAP
 
@@ -328,7 +330,7 @@ class Layouts(Capped):
             ((mss, nop, scale, nop, nop, stamps, sack, ("EOL", None)), True),  # macOS
             ((scale,), True),
             (((254, bytes(30)), scale), True),
-            (((254, bytes(35)), scale), True),  # 40 bytes
+            (((254, bytes(35)), scale), True),  # 40 bytes of options, which is the maximum
             ((nop,) * 37 + (scale,), True),
             ((("EOL", None), scale), False),
             ((mss, (254, bytes(1)), (8, bytes(8)), scale), True),
@@ -343,7 +345,7 @@ class Layouts(Capped):
 
 
 class BrokenOptions(Capped):
-    """As in Linux, options after one of impossible length are not parsed. The segment passes."""
+    """The switch, like Linux, ignores options that follow an option of impossible length, and forwards the segment."""
 
     send = CAP
 
@@ -375,7 +377,7 @@ class FramesPassUnchanged(Capped):
 
 
 class SynInMidConnection(Capped):
-    """A SYN in mid-connection, which any host can send, does not lift the cap of the following segments."""
+    """A SYN in mid-connection, which any host can send, does not remove the cap from the following segments."""
 
     send = receive = CAP
 
@@ -392,7 +394,7 @@ class SynInMidConnection(Capped):
 
 
 class ReopenedConnection(Capped):
-    """If the server answers such a SYN, the connection is another one whose options are unknown: it has no caps."""
+    """If the server answers a SYN in mid-connection, the new connection has no caps: its options are unknown."""
 
     send = receive = CAP
 
@@ -408,7 +410,7 @@ class ReopenedConnection(Capped):
 
 
 class SynAgain(Capped):
-    """Of repeated SYNs and SYN-ACKs the last ones count; the SYN-ACK of another SYN does not."""
+    """The last of repeated SYNs and SYN-ACKs is valid; a SYN-ACK that acknowledges another SYN is ignored."""
 
     send = CAP
 
@@ -427,7 +429,7 @@ class SynAgain(Capped):
 
 
 class SlotClaimedAnew(Capped):
-    """A slot's next connection with the same ports has its own handshake, and none of the earlier caps."""
+    """The next connection with the same ports has its own handshake, and no caps of the earlier connection."""
 
     send = CAP
 
@@ -449,7 +451,7 @@ class SlotClaimedAnew(Capped):
 
 
 class AnotherTakesTheSlot(Capped):
-    """A connection of another client in the slot has none of the earlier caps, even without management."""
+    """Another client's connection in a slot has no caps of the earlier connection, even if it begins unmanaged."""
 
     send = CAP
 
@@ -469,7 +471,7 @@ class AnotherTakesTheSlot(Capped):
 
 
 class SecondWay(Capped):
-    """A connection in way 2 has cells of its own."""
+    """A connection in way 2 (pinned by its second hash) has its own cells."""
 
     send = CAP
 
@@ -486,7 +488,7 @@ class SecondWay(Capped):
 
 
 class Unmanaged(Capped):
-    """The windows of another server's connections are not changed."""
+    """The windows of connections to a server that is not managed are not changed."""
 
     send = receive = CAP
 
@@ -500,7 +502,7 @@ class Unmanaged(Capped):
 
 
 class MovedConnection(Capped):
-    """A connection that moved to a candidate, with another handshake and another server, has no caps."""
+    """A connection that moved from a draining server to another server, by another handshake, has no caps."""
 
     send = receive = CAP
 
@@ -520,7 +522,7 @@ class MovedConnection(Capped):
 
 
 class RandomSegments(Capped):
-    """For random segments and caps, the switch's windows and cells are those of the model."""
+    """For random segments and caps, the windows and cells of the switch equal those of the model."""
 
     send, receive = 9_000, 7_000
     segments, seed = 150, 1
@@ -559,7 +561,7 @@ class RandomSegments(Capped):
             self.assertCells(talk, model)
 
     def draw(self, source: random.Random, talk: Talk, client: bool) -> tuple[Packet, Segment]:
-        """Return a random segment, as a frame and for the model: mostly in order, some repeated, reordered or blind."""
+        """Return a random segment, as a frame and for the model: in order, or repeated, reordered or forged."""
         payload = bytes(source.choice((0, 0, 1, 700, 1400)))
         back, ahead = (source.choice((0, 0, 0, 0, 900)) for _ in range(2))
         number = (talk.next[client] - source.choice((0, 0, 0, 1000)) + source.choice((0,) * 30 + (1 << 30,))) % WRAP
@@ -569,7 +571,7 @@ class RandomSegments(Capped):
         return talk.frame(client, payload, **fields), Segment(number, acknowledgement, window, len(payload))
 
     def assertCells(self, talk: Talk, model: Any) -> None:
-        """Assert numbers, edges and caps in effect."""
+        """Assert that the switch's sequence numbers, edges and caps in effect equal those of the model."""
         client, server = model[True], model[False]
         expected = [
             (Register.CAP_CLIENT, client.next << 31 | client.acked % (1 << 31)),
@@ -582,7 +584,7 @@ class RandomSegments(Capped):
 
 
 class GreedyHandshake(Capped):
-    """If the handshake's last ACK offers more than the cap, up to a gigabyte, its window becomes the cap."""
+    """If the handshake's last ACK offers more than the cap, up to a gigabyte, its window is reduced to the cap."""
 
     send = CAP
 

@@ -1,4 +1,4 @@
-"""Stage `classify`: to a service, from a server, or neither."""
+"""Tests of stage `classify`: a packet is to a service, from a server, or neither."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ToService(StageTest):
 
 
 class SamePortOtherProtocol(StageTest):
-    """TCP to the port of a UDP service is for no service, and neither is UDP to the port of a TCP service."""
+    """TCP to the port of a UDP service belongs to no service, and neither does UDP to the port of a TCP service."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), TCP_dport=DNS.port), DropReason.NO_SERVICE)
@@ -26,7 +26,7 @@ class SamePortOtherProtocol(StageTest):
 
 
 class DirectToServer(StageTest):
-    """A packet to a server's own endpoint is dropped, since its answers would come from the service's address."""
+    """A packet to a server's own endpoint is dropped, because the answers would have the service's source address."""
 
     def runTest(self) -> None:
         for server in (S1, S2, S3):
@@ -35,7 +35,7 @@ class DirectToServer(StageTest):
 
 
 class OtherPortOfServer(StageTest):
-    """A server's other ports are reached like those of any host."""
+    """A server's other ports are reachable like those of any host."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, S3_HOST))
@@ -53,7 +53,7 @@ class SameAddressTwoServices(StageTest):
 
 
 class AnswerWithoutPin(StageTest):
-    """Answers are translated by a static table, independent of a full or cleared connection table."""
+    """Answers are translated by a static table, so also while the connection table is full or cleared."""
 
     def runTest(self) -> None:
         for server in (S1, S2, S3):
@@ -63,7 +63,7 @@ class AnswerWithoutPin(StageTest):
 
 
 class AnswerOfOtherPort(StageTest):
-    """A server's packet from a port that belongs to no service is not translated."""
+    """A packet of a server is not translated if its source port belongs to no service."""
 
     def runTest(self) -> None:
         frame = plain(S1.host, CLIENT_HOST.address)

@@ -1,4 +1,4 @@
-"""Stage `closing`: the switch closes idle connections, in the name of both ends, and no other ones."""
+"""Tests of stage `closing`: the switch closes idle connections, and no others, in the name of client and server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from sluice.names import (
 
 
 class Closes(Closing):
-    """RST and FIN have the numbers that their receivers expect, the FIN also timestamps; the load falls once."""
+    """The RST and FIN have the sequence numbers that their receivers expect; the FIN has the answer's timestamps.
+
+    The closing reduces the server's number of open connections once.
+    """
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -39,7 +42,7 @@ class Closes(Closing):
 
 
 class TheControllersOwn(Closing):
-    """The switch accepts the tickle that the controller's own code builds."""
+    """The switch accepts the tickle (a probe of the server) that the controller's own code builds."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -55,7 +58,7 @@ class TheControllersOwn(Closing):
 
 
 class Fins(Closing):
-    """A FIN between tickle and answer, from either side, ends the connection without the switch's help."""
+    """A FIN of client or server between tickle and answer ends the connection; the switch does not close it."""
 
     def runTest(self) -> None:
         for port, by_client in ((40001, True), (40002, False)):
@@ -89,7 +92,7 @@ class Keepalives(Closing):
 
 
 class OtherNumbers(Closing):
-    """During an attempt, an ACK with one other number closes nothing, and the right ACK still does."""
+    """During an attempt, an ACK with one wrong sequence number closes nothing; the right ACK still closes."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -100,7 +103,7 @@ class OtherNumbers(Closing):
 
 
 class LapsedAndUsed(Closing):
-    """Payload after a tickle has lapsed does not count as cancelling the attempt."""
+    """Payload that arrives after a tickle has expired does not count as cancelling an attempt."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -111,7 +114,7 @@ class LapsedAndUsed(Closing):
 
 
 class NotIdle(Closing):
-    """No tickle passes for a connection that waits for an answer, is too young, has ended, or is unknown."""
+    """A tickle is dropped if its connection waits for an answer, is idle too briefly, has ended, or is unknown."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -134,7 +137,7 @@ class NotIdle(Closing):
 
 
 class SentAgain(Closing):
-    """After a response is sent again, the connection is idle only once it is acknowledged again."""
+    """After a retransmitted response, the connection is idle only when the client acknowledges the response again."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -146,7 +149,7 @@ class SentAgain(Closing):
 
 
 class Forged(Closing):
-    """A client's own packet with a tickle's numbers is no tickle: the answer goes to the client."""
+    """A client's own packet with the numbers of a tickle is no tickle: the server's answer reaches the client."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -160,7 +163,7 @@ class Forged(Closing):
 
 
 class BlindNumbers(Closing):
-    """Payload in the client's name with wrong numbers changes no stored number: the connection can be closed later."""
+    """Forged payload with wrong numbers changes no stored sequence number, so the connection can still be closed."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -172,7 +175,7 @@ class BlindNumbers(Closing):
 
 
 class Wraps(Closing):
-    """Sequence numbers wrap at 2^32 on either side, in the middle of a payload."""
+    """Sequence numbers of both sides wrap at 2^32, in the middle of a payload."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)
@@ -181,7 +184,7 @@ class Wraps(Closing):
 
 
 class Reordered(Closing):
-    """With reordered segments of a response, the connection is idle once the client has acknowledged its end."""
+    """If segments of a response arrive out of order, the connection is idle after the ACK of the response's end."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -210,7 +213,7 @@ class OtherServer(Closing):
 
 
 class PortsUsedAgain(Closing):
-    """A SYN after the closing opens a new connection: drawn anew, counted, and closed like any other."""
+    """A SYN after the closing opens a new connection, which is drawn, counted and closed like any other."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -225,10 +228,10 @@ class PortsUsedAgain(Closing):
 
 
 class WhileOff(Closing):
-    """If the ports are used again while closing is off, nothing of the earlier connection applies once it is on."""
+    """State of a closed connection does not apply to a connection that reuses its ports while closing is disabled."""
 
     def manage(self) -> None:
-        """Leave it to the test."""
+        """Enable nothing: the test itself enables closing."""
 
     def runTest(self) -> None:
         managed = entries.managed(S1, closed=1)
@@ -247,7 +250,7 @@ class MayNotBeClosed(Closing):
     """No packet is dropped for a server that is measured, but whose connections may not be closed."""
 
     def manage(self) -> None:
-        """Measure s1 instead, without closing."""
+        """Let the switch measure s1's transfers, without closing connections."""
         self.insert(entries.managed(S1, measured=1))
 
     def runTest(self) -> None:
@@ -258,7 +261,7 @@ class MayNotBeClosed(Closing):
 
 
 class Moves(Closing):
-    """If a pin moves to another server, that server's own numbers count."""
+    """If a connection moves to another server, the sequence numbers of the new server are valid."""
 
     def runTest(self) -> None:
         self.insert(entries.managed(S2, closed=1))
@@ -277,7 +280,7 @@ class Moves(Closing):
 
 
 class InTheSecondWay(Closing):
-    """A connection in way 2 has cells of its own, and a hint with its index; the one in way 1 is not affected."""
+    """A connection in way 2 (pinned by its second hash) has its own cells; closing it affects none in way 1."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -297,7 +300,7 @@ class InTheSecondWay(Closing):
 
 
 class Expires(Closing):
-    """A closed connection's slot is free after the linger time: another connection takes it, and is served."""
+    """The slot of a closed connection is free after the linger timeout, and another connection can use it."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)
@@ -335,10 +338,10 @@ class MalformedTickles(Closing):
 
 
 class UnderACap(Closing):
-    """The FIN's window is capped as the answer's would have been, and its checksum is right."""
+    """The window of the FIN is capped as that of the server's answer would have been, with a valid checksum."""
 
     def manage(self) -> None:
-        """Add a cap on the server's windows."""
+        """Enable closing for s1, with a cap on the server's windows."""
         self.insert(entries.managed(S1, receive_cap=4096, closed=1))
 
     def runTest(self) -> None:
@@ -352,7 +355,7 @@ class UnderACap(Closing):
         self.inject(port, talk.answer())
         outcome = self.settle(port, sent=2)
         rst = talk.reset_to(talk.answer(), flow_is_server=True)
-        window = 8192 - len(GET)  # of the window offered by the SYN-ACK
+        window = 8192 - len(GET)  # of the window that the SYN-ACK offered
         fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=window))
         self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
 
@@ -376,7 +379,7 @@ class ClosedWindow(Closing):
 
 
 class Crosses(Closing):
-    """If a request crosses the end of a response, the server's ACK of it shows that the server is still working."""
+    """If a request crosses the end of a response, the server's ACK of the request shows that the server is active."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -394,10 +397,10 @@ class Crosses(Closing):
 
 
 class AskedWhileOff(Closing):
-    """The server's answer to the tickle reveals a request that passed while closing is off."""
+    """A request that passed while closing was disabled is noticed by the server's answer to the tickle."""
 
     def manage(self) -> None:
-        """Leave it to the test."""
+        """Enable nothing: the test itself enables closing."""
 
     def runTest(self) -> None:
         managed = entries.managed(S1, closed=1)

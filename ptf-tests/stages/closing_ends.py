@@ -1,4 +1,4 @@
-"""Stage `closing`: late segments of a closed connection, and a closing that one end does not receive."""
+"""Tests of stage `closing`: late segments of a closed connection, and closings that one side did not receive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sluice.names import (
 
 
 class Afterwards(Closing):
-    """The client's ACK of the FIN is dropped and its FIN forwarded; the server's RST without ACK is not counted."""
+    """After a closing the client's ACK of the FIN is dropped, and the client's FIN is forwarded.
+
+    The server's RST without ACK, which answers that FIN, is not counted.
+    """
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -29,7 +32,7 @@ class Afterwards(Closing):
 
 
 class ResetAgain(Closing):
-    """A server that still sends has not received the RST: it gets the RST again."""
+    """A server that still sends has not received the RST, so the switch sends the RST again."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -47,7 +50,7 @@ class ResetAgain(Closing):
 
 
 class FinAgain(Closing):
-    """A client that has not received the FIN gets it again for every ACK without it."""
+    """A client that has not received the FIN receives it again for every ACK that does not acknowledge it."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)
@@ -74,7 +77,7 @@ class FinAgain(Closing):
 
 
 class KeepaliveAfterwards(Closing):
-    """The switch answers the keepalives of a client that has the FIN and does not close."""
+    """The switch answers the keepalives of a client that has received the FIN but does not close."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -87,7 +90,7 @@ class KeepaliveAfterwards(Closing):
 
 
 class PayloadAfterwards(Closing):
-    """Payload of the client is answered by a valid RST each time; the connection counts as raced once."""
+    """The switch answers each payload of the client by a valid RST; the connection counts as raced once."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -101,7 +104,7 @@ class PayloadAfterwards(Closing):
 
 
 class TakenBack(Closing):
-    """Payload between tickle and answer, from either side, cancels the attempt: the connection stays open."""
+    """Payload of client or server between tickle and answer cancels the attempt, and the connection stays open."""
 
     def runTest(self) -> None:
         for port, act in enumerate((self.asks, self.serves), start=40001):
@@ -117,7 +120,7 @@ class TakenBack(Closing):
 
 
 class TakenBackUnanswered(Closing):
-    """If the server answers the tickle before the request reaches it, its old numbers close nothing."""
+    """If the server answers the tickle before it receives the client's next request, its old numbers close nothing."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -131,7 +134,7 @@ class TakenBackUnanswered(Closing):
 
 
 class LostTickle(Closing):
-    """Without an answer the attempt lapses: a later ACK is an ordinary one. A second attempt closes."""
+    """Without an answer an attempt expires, and a later ACK closes nothing; a second attempt closes."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -145,7 +148,7 @@ class LostTickle(Closing):
 
 
 class OddPayloadAfterwards(Closing):
-    """The RST is complete, whatever flags and fragments it answers."""
+    """The RST is valid, whatever flags and fragments it answers."""
 
     def runTest(self) -> None:
         talk = self.closed()

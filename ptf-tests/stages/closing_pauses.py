@@ -1,4 +1,4 @@
-"""Stage `closing`: a response with a pause is not closed, and the pauses of a service are measured."""
+"""Tests of stage `closing`: a paused response is not closed, and the switch counts the pauses of responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.names import (
 
 
 class LeastAge(Closing):
-    """A connection is old enough from exactly the tick that the tickle requires."""
+    """A tickle that requires an idle time of n ticks is accepted after exactly n ticks."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -18,7 +18,10 @@ class LeastAge(Closing):
 
 
 class Continues(Closing):
-    """After `100 Continue` a connection is not idle before the response; a response's last segment may be as short."""
+    """After `100 Continue` a connection is not idle until the response.
+
+    The last segment of a response may be as short as `100 Continue`; then the connection is idle.
+    """
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -32,7 +35,7 @@ class Continues(Closing):
 
 
 class Pauses(Closing):
-    """A response is counted when it is acknowledged, by how long the connection looked idle before its last segment."""
+    """An acknowledged response is counted by how long the connection seemed idle before the response's last segment."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -53,7 +56,7 @@ class Pauses(Closing):
 
 
 class LongPauses(Closing):
-    """Every power of two of ticks has a count of its own, up to 18 minutes; all longer pauses share one."""
+    """Pauses are counted by powers of two of ticks, up to 18 minutes; all longer pauses share one count."""
 
     def runTest(self) -> None:
         expected = {"of_0": 1}
@@ -68,7 +71,7 @@ class LongPauses(Closing):
 
 
 class PauseBeforeTheEnd(Closing):
-    """A response that ends with its connection is counted with the FIN, in a segment of its own or not."""
+    """A response that ends with its connection is counted with the FIN, which may have a segment of its own."""
 
     def runTest(self) -> None:
         for port, flags in ((40001, "FA"), (40002, "FPA")):
@@ -83,7 +86,7 @@ class PauseBeforeTheEnd(Closing):
 
 
 class NoPauses(Closing):
-    """A retransmission of the server ends no pause; nor does a last short payload, such as TLS's closing alert."""
+    """A server's retransmission ends no pause, and neither does a short last payload, such as TLS's closing alert."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -1,4 +1,4 @@
-"""Stage `connections`: a connection keeps its server from its first SYN to its end."""
+"""Tests of stage `connections`: a connection stays with its server from its first SYN to its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluice.names import TICK_BASE, DropReason, PinState, Register
 
 
 class Lifecycle(StageTest):
-    """A connection passes the states pending, answered, established, closing and closed, in the slot of its hash."""
+    """A connection has the states pending, answered, established, closing and closed, in the slot of its hash."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -41,7 +41,7 @@ class Lifecycle(StageTest):
 
 
 class ClosedByServer(StageTest):
-    """The server closes first; its last ACK, after the client's FIN, does not reopen the connection."""
+    """If the server closes first, its last ACK, after the client's FIN, does not reopen the connection."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -56,7 +56,7 @@ class ClosedByServer(StageTest):
 
 
 class ResetEitherWay(StageTest):
-    """A RST from either end ends the connection; only the server's is counted in the ledger."""
+    """An RST of client or server ends the connection; only the server's RST is counted for the server."""
 
     def runTest(self) -> None:
         by_client, by_server = Flow(WEB, S1, client_port=40001), Flow(WEB, S1, client_port=40002)
@@ -69,7 +69,7 @@ class ResetEitherWay(StageTest):
 
 
 class AcrossWeights(StageTest):
-    """A connection keeps its server when the weights change; a new connection follows the new weights."""
+    """A connection keeps its server when the weights change; a new connection is drawn by the new weights."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1, client_port=40001))
@@ -83,7 +83,7 @@ class AcrossWeights(StageTest):
 
 
 class RetransmittedSyn(StageTest):
-    """A repeated SYN stays with its server across a change of weights, in state pending or answered."""
+    """A repeated SYN reaches its connection's server after a change of weights, in state pending or answered."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -98,7 +98,7 @@ class RetransmittedSyn(StageTest):
 
 
 class PoolChange(StageTest):
-    """Removing a server from both groups moves none of its connections."""
+    """Removing a server from the groups by R and by capacity moves none of its connections."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -108,7 +108,7 @@ class PoolChange(StageTest):
 
 
 class TimeBase(StageTest):
-    """The clock starts above the largest idle time, so a zeroed cell is free. A SYN's stamp is the current time."""
+    """The switch's clock starts above the largest idle time, so a cell of 0 is free; a SYN is stamped with the time."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -116,7 +116,7 @@ class TimeBase(StageTest):
 
 
 class SecondWay(StageTest):
-    """A connection whose first slot is taken gets a slot in the second way; both connections are found."""
+    """A connection whose slot in way 1 (first hash) is occupied is pinned in way 2 (second hash); both are found."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -133,7 +133,7 @@ class SecondWay(StageTest):
 
 
 class FirstWayFreed(StageTest):
-    """A connection in way 2 stays there when its SYN is repeated, although way 1 has become free."""
+    """A connection in way 2 stays in that slot when its SYN is repeated, although its slot in way 1 has become free."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S2: 1})
@@ -147,7 +147,7 @@ class FirstWayFreed(StageTest):
 
 
 class ServersOwnSyn(StageTest):
-    """A SYN that a server sends from its service's port claims no slot, and changes none."""
+    """A SYN that a server sends from its service's port claims no slot and changes no pin."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -164,7 +164,7 @@ class ServersOwnSyn(StageTest):
 
 
 class BothWaysTaken(StageTest):
-    """If neither slot is free, all packets of the connection go by capacity, are counted, and claim no slot."""
+    """If both slots are occupied, all packets of the connection use the weights by capacity, and claim no slot."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -182,7 +182,7 @@ class BothWaysTaken(StageTest):
 
 
 class FirstFreeAgain(StageTest):
-    """A connection without a pin claims a slot that has become free by its next SYN, not in mid-connection."""
+    """A connection without a pin claims a slot that has become free by its next SYN, not by another packet."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -199,7 +199,7 @@ class FirstFreeAgain(StageTest):
 
 
 class MidConnection(StageTest):
-    """A packet without a pin that is no SYN (for example after a cleared table) goes by capacity, claiming nothing."""
+    """A packet in mid-connection without a pin, as after a cleared table, is sent by capacity, and claims nothing."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -209,7 +209,7 @@ class MidConnection(StageTest):
 
 
 class UdpIsNotPinned(StageTest):
-    """UDP has no first packet: it always goes by capacity, so that weight changes split no exchange."""
+    """UDP has no first packet, so it always uses the weights by capacity: new weights by R split no exchange."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)
@@ -221,7 +221,7 @@ class UdpIsNotPinned(StageTest):
 
 
 class PinOfOtherServer(StageTest):
-    """An answer from a server that the connection is not pinned to does not change its state."""
+    """An answer from a server to which the connection is not pinned does not change the connection's state."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -233,7 +233,7 @@ class PinOfOtherServer(StageTest):
 
 
 class PinToUnknownServer(StageTest):
-    """A packet whose pin names a server that is no longer configured is dropped, with a reason of its own."""
+    """A packet whose pin refers to a server that is no longer configured is dropped, with its own drop reason."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -242,7 +242,7 @@ class PinToUnknownServer(StageTest):
 
 
 class WrittenPin(StageTest):
-    """The cells are all that a pin consists of: packets go to a server that is written into them."""
+    """A pin consists of nothing but its cells: packets reach a server that the test writes into a cell."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

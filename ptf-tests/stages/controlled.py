@@ -1,4 +1,4 @@
-"""Flash-crowd control on the switch: the controller's own code decides by the switch's counts and sets its meter."""
+"""Test of flash-crowd control: the controller's own code decides by the switch's counts, and sets its meter."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sluice.switch.admission import entry
 from sluice.switch.bucket import Bucket
 
 HOT = 1
-"""Number of the destination."""
+"""Number of the destination in the switch."""
 TARGET = from_text(S1_HOST.address).packed
 COUNTS = [(cell, HOT) for cell in (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)]
 REFUSED = COUNTS[2]
 QUIET, CROWD = 64, 640
-"""Requests in an interval of 64 s, a time that passes only in the observations."""
+"""Requests in an interval of 64 s before and in the crowd; the interval passes only in the observations."""
 FAST_BPS, SLOW_BPS = 1e6, 1e4
-"""Rates of responses before and in the crowd. No server answers: the rates are invented, the requests are counted."""
+"""Rates of responses before and in the crowd; no server answers, so the test chooses these rates."""
 
 
 class Controlled(StageTest):
-    """The limit starts at the admitted requests, is enforced, stays when responses recover, and is removed."""
+    """The limit starts at the admitted requests; the switch enforces it, also when responses recover, until it ends."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -39,13 +39,13 @@ class Controlled(StageTest):
         self.addCleanup(self.switch.modify, [entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
 
     def request(self, count: int) -> int:
-        """Send ``count`` SYNs; return how many of them the switch refused."""
+        """Send `count` SYNs; return how many SYNs the switch refused."""
         syn = cast(Any, TCP)(sport=50000, dport=22, flags="S", seq=1000)
         frame = octets(layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=S1_HOST.address), syn))
         return self.burst(CLIENT, [frame] * count).changes.get(REFUSED, 0)
 
     def observe(self, rate_bps: float, samples: int = 0) -> Decision | None:
-        """Observe the next interval: the requests that the switch counted, and ten responses with one rate."""
+        """Pass an interval to flash-crowd control: requests counted by the switch, and ten responses of one rate."""
         time_s = self.observed * self.news.options.period_s
         self.observed += 1
         counted = (now - before for now, before in zip(self.switch.registers.read(COUNTS), self.base, strict=True))
@@ -53,7 +53,7 @@ class Controlled(StageTest):
         return self.news.observe(Observation(time_s, np.full(10, rate_bps), requests, samples=[TARGET] * samples))
 
     def write(self, decision: Decision | None) -> None:
-        """Set the meter to the decision's limit, as the controller does."""
+        """Set the switch's meter to the decision's limit, as the controller does."""
         assert decision is not None
         limit = decision.limits[TARGET]
         self.switch.modify([entry(Meter.DESTINATION_LIMIT, HOT, Bucket.rounded(limit.rate, limit.burst))])

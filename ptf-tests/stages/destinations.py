@@ -1,4 +1,4 @@
-"""Stages `destinations` and `requests`: new connections, counted and limited by destination address."""
+"""Tests of stages `destinations` and `requests`: new connections are counted and limited by destination address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYSTANDER = Host(POOL_B, "10.0.3.30", "02:00:00:00:03:30")
 
 
 class Unlisted(Crowd):
-    """Requests to destinations without an entry are counted together in cell 0, and are not limited by it."""
+    """Requests to destinations without an entry are counted together in cell 0, and are not limited."""
 
     def runTest(self) -> None:
         self.limit(1, destination=0)
@@ -31,7 +31,7 @@ class Unlisted(Crowd):
 
 
 class UnlistedRefused(Crowd):
-    """Requests that a service's own bucket refuses are counted in cell 0 too, as refused."""
+    """Requests to a destination without an entry, refused by the service's own bucket, count as refused in cell 0."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
@@ -60,7 +60,7 @@ class ServiceLimited(Crowd):
 
 
 class YellowIsAdmitted(Crowd):
-    """With a bucket of two colours, yellow is admitted too."""
+    """If a bucket has a committed and a larger peak burst, yellow requests are admitted."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -71,7 +71,7 @@ class YellowIsAdmitted(Crowd):
 
 
 class PinnedPasses(Crowd):
-    """The retransmitted SYN of an admitted connection passes, even above the limit."""
+    """The retransmitted SYN of an admitted connection is forwarded, even above the limit."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -85,8 +85,9 @@ class PinnedPasses(Crowd):
 
 
 class AdmittedAreConnections(Crowd):
-    """A SYN repeated during its handshake counts as offered again, but not as admitted again. A SYN that uses the ports
-    of an established connection again requests a new connection.
+    """A SYN that is repeated during its handshake counts as offered again, but not as admitted again.
+
+    A SYN with the ports of an established connection requests a new connection.
     """
 
     def runTest(self) -> None:
@@ -101,7 +102,7 @@ class AdmittedAreConnections(Crowd):
 
 
 class EstablishedUntouched(Crowd):
-    """Existing connections continue whatever the limit: their requests, answers and end."""
+    """Packets of existing connections are forwarded whatever the limit: requests, responses and FINs."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -119,7 +120,7 @@ class EstablishedUntouched(Crowd):
 
 
 class OneServerAddress(Crowd):
-    """A server's own address can be a destination; its neighbour is not affected."""
+    """A server's own address can be a destination; the server's neighbour is not affected."""
 
     def runTest(self) -> None:
         self.exhausts(S1_HOST)
@@ -130,7 +131,7 @@ class OneServerAddress(Crowd):
 
 
 class HostOfNoService(Crowd):
-    """A host without a service can be a destination, on any port; segments other than SYNs pass."""
+    """A host without a service can be a destination, on any port; segments other than SYNs are forwarded."""
 
     def runTest(self) -> None:
         self.insert(self.switch.neighbour(BYSTANDER))
@@ -145,7 +146,7 @@ class HostOfNoService(Crowd):
 
 
 class EachItsOwn(Crowd):
-    """Two destinations have a bucket and counts each."""
+    """Each of two destinations has its own bucket and counts."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -159,7 +160,7 @@ class EachItsOwn(Crowd):
 
 
 class FromInside(Crowd):
-    """A connection opened from inside is no request: it is neither counted nor limited."""
+    """A connection that is opened from an inside port is neither counted nor limited."""
 
     def runTest(self) -> None:
         self.watch(UPLINK_HOST.address, HOT)
@@ -175,7 +176,7 @@ class FromInside(Crowd):
 
 
 class FromUplink(Crowd):
-    """Every port that is not inside counts as outside."""
+    """Each port that is not marked as inside is outside, so requests that arrive there are limited."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -202,7 +203,7 @@ class ServiceFirst(Crowd):
 
 
 class Driven(Crowd):
-    """Limits that are written while requests arrive apply at once, whether higher, lower or removed."""
+    """Limits that are raised, reduced or removed while requests arrive apply at once."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -219,7 +220,7 @@ class Driven(Crowd):
 
 
 class Refilled(Crowd):
-    """Tokens come back at the configured rate of ten a second, up to the size of the bucket."""
+    """A bucket is refilled at the configured rate of ten tokens per second, up to its size."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -227,14 +228,14 @@ class Refilled(Crowd):
         frames = [octets(segment(S1_HOST.address))] * 100
         changes = self.burst(CLIENT, frames).changes
         self.assertGreater(changes[Register.REQUESTS_REFUSED, HOT], 0)
-        deadline = time.monotonic() + AWAIT_S  # a model's clock may be slow
+        deadline = time.monotonic() + AWAIT_S  # the clock of Tofino's model may be slow
         while (Register.REQUESTS_ADMITTED, HOT) not in self.exchange(CLIENT, frames[0]).changes:
             self.assertLess(time.monotonic(), deadline, "no token comes back")
             time.sleep(0.2)
 
 
 class Entered(Crowd):
-    """An address can become a destination, or get another destination's number, while requests arrive."""
+    """While requests arrive, an address can become a destination, or receive another destination's number."""
 
     def runTest(self) -> None:
         self.passes(S1_HOST, segment(S1_HOST.address))
@@ -246,7 +247,7 @@ class Entered(Crowd):
 
 
 class SecondPass(Crowd):
-    """A SYN that passes twice is counted once and takes one token."""
+    """A SYN that passes the pipeline twice is counted once, and takes one token."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -261,7 +262,7 @@ class SecondPass(Crowd):
 
 
 class RefusedOfDraining(Crowd):
-    """A refused SYN goes neither to the draining server of its pin nor to another server."""
+    """A refused SYN reaches neither the draining server to which its connection is pinned nor another server."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)

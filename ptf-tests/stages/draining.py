@@ -1,6 +1,6 @@
-"""Stages `translate` and `candidates`: a server that takes no new connections (ejected, drained, removed).
+"""Tests of stages `translate` and `candidates`: a server that is ejected, drained or removed.
 
-Such a server gets no new connection, whatever pins exist, and keeps the connections that it has.
+Such a server receives no new connection, whatever pins exist, and keeps its connections.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sluice.names import Counter, DropReason, Meter, PinState, Register
 
 
 class Draining(StageTest):
-    """Base: S1 drains, and new connections go to S2."""
+    """Base class: S1 drains, and new connections are sent to S2."""
 
     def moves(self, flow: Flow, *, begun: bool = False) -> Flow:
-        """Perform a whole handshake of the flow's ports with S2. ``begun``: S1 has received a SYN of the handshake."""
+        """Perform a complete handshake of the flow's ports with S2; `begun`: S1 has received a SYN of the handshake."""
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), [*again(WEB, S2), *([has_moved(WEB)] if begun else [])])
         self.completes(moved)
@@ -27,13 +27,13 @@ class Draining(StageTest):
 
 
 class Candidates(Draining):
-    """Base of tests of candidates: the second server of a connection, until an ACK moves the pin to it."""
+    """Base class of tests of candidates: the new server of a connection, to which an ACK moves the connection's pin."""
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
 
 class EveryState(Candidates):
-    """A new connection goes to another server, in every state of the earlier connection with its ports."""
+    """A new connection is sent to another server, whatever the state of the earlier connection with its ports."""
 
     def runTest(self) -> None:
         self.drains()
@@ -49,7 +49,7 @@ class EveryState(Candidates):
 
 
 class Retransmitted(Candidates):
-    """Repeated SYNs and SYN-ACKs of the new handshake go to the same server, although the weights have changed."""
+    """Repeated SYNs and SYN-ACKs of the new handshake reach its server, although the weights have changed."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -66,7 +66,7 @@ class Retransmitted(Candidates):
 
 
 class Undrained(Candidates):
-    """A handshake with a candidate ends with the candidate, although the old server takes connections again."""
+    """A handshake with a candidate ends with the candidate, although the old server accepts connections again."""
 
     def runTest(self) -> None:
         for state in HANDSHAKES:
@@ -85,7 +85,7 @@ class Undrained(Candidates):
 
 
 class OldOneLives(Candidates):
-    """A forged SYN in the client's name, and ACKs with other numbers, move nothing: the connection continues."""
+    """A forged SYN in the client's name, and ACKs with wrong numbers, move nothing: the old connection continues."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -104,7 +104,7 @@ class OldOneLives(Candidates):
 
 
 class LatePacketsOfTheOldServer(Candidates):
-    """Late packets of the old server to a connection that has moved do not change its state."""
+    """Late packets of the old server of a moved connection do not change the connection's state."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -118,7 +118,7 @@ class LatePacketsOfTheOldServer(Candidates):
 
 
 class WholeConnections(Candidates):
-    """Of successive connections with the same port, each ended by FINs, none goes to the draining server."""
+    """Of successive connections with one client port, each ended by FINs, none reaches the draining server."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -131,7 +131,7 @@ class WholeConnections(Candidates):
 
 
 class UnknownServer(Candidates):
-    """A pin to a server that is no longer configured is handled like one to a draining server."""
+    """A pin to a server that is no longer configured is handled like a pin to a draining server."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=0)
@@ -143,7 +143,7 @@ class UnknownServer(Candidates):
 
 
 class WithoutSlot(Draining):
-    """Without a free slot, and with a draining choice by capacity, a new connection is dropped; old ones continue."""
+    """If no slot is free and the server by capacity drains, new connections are dropped, and old ones continue."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -155,7 +155,7 @@ class WithoutSlot(Draining):
 
 
 class NoServerToChoose(Candidates):
-    """If no server can be chosen, a new connection is dropped and the existing one continues."""
+    """If no server can be drawn, a new connection is dropped, and the existing connection continues."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -179,7 +179,7 @@ class Red(Draining):
 
 
 class MeteredOnce(Draining):
-    """The second pass takes no second token, and the SYN counts as offered once."""
+    """A SYN's second pass through the pipeline takes no second token, and the SYN counts as offered once."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
@@ -190,7 +190,7 @@ class MeteredOnce(Draining):
 
 
 class DrawnAgain(Draining):
-    """An ejected server that is drawn for its share of probes gets the connection, without endless passes."""
+    """An ejected server that is drawn as a probe receives the connection, and the SYN does not pass endlessly."""
 
     def runTest(self) -> None:
         self.drain(S1)
@@ -200,7 +200,7 @@ class DrawnAgain(Draining):
 
 
 class PlaceTaken(Candidates):
-    """If two handshakes share the cell of one candidate, the second succeeds after the first."""
+    """If two handshakes use the cell of one candidate, the second handshake succeeds after the first."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -209,4 +209,4 @@ class PlaceTaken(Candidates):
         self.client_sends(first, first.syn(), again(WEB, S2))
         self.drops(CLIENT, second.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
         self.completes(first)
-        self.moves(flows.second, begun=True)  # counted as begun, since the pin does not record that its SYN was dropped
+        self.moves(flows.second, begun=True)  # counted as begun: the pin does not show that its SYN was dropped

@@ -1,4 +1,4 @@
-"""Stage `forward`: routes, neighbours, and the tag of the port by which a packet leaves."""
+"""Tests of stage `forward`: routes, neighbours, and the VLAN tag of the port by which a packet leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sluice.names import Counter, DropReason, PinState, PuntReason, Register
 
 
 class Connected(StageTest):
-    """A host in a connected network is its own next hop, and so is a host behind the switch that is no server."""
+    """A host in a connected network is its own next hop, also if it is behind a server's port but is no server."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))
@@ -36,7 +36,7 @@ class Connected(StageTest):
 
 
 class ByWayOf(StageTest):
-    """By way of a gateway, a packet has the gateway's MAC address and the destination's IP address."""
+    """A packet that is routed to a gateway has the gateway's MAC address and the destination's IP address."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.99.1")
@@ -44,7 +44,7 @@ class ByWayOf(StageTest):
 
 
 class LongestPrefix(StageTest):
-    """Of two routes the longer prefix applies, whichever was written first; a host route comes before both."""
+    """Of two routes the longer prefix applies, whichever was written first; a host route precedes both."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.7.1")
@@ -56,7 +56,7 @@ class LongestPrefix(StageTest):
 
 
 class DefaultRoute(StageTest):
-    """A prefix of length 0 applies where no other prefix matches."""
+    """A prefix of length 0 applies if no other prefix matches."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, UNROUTED)
@@ -73,7 +73,7 @@ class NoRoute(StageTest):
 
 
 class NoRouteToServer(StageTest):
-    """A SYN without a route was never offered to the server: it is pinned, but not in the ledger."""
+    """A SYN to a server without a route is pinned, but does not count for the server, which never receives it."""
 
     def runTest(self) -> None:
         self.delete(entries.route(S1_HOST.port.network, None))
@@ -84,7 +84,7 @@ class NoRouteToServer(StageTest):
 
 
 class Unresolved(StageTest):
-    """A packet to a neighbour without an entry is dropped, and the controller gets it with the next hop to resolve."""
+    """A packet to a neighbour without an entry is dropped; the controller receives it with the next hop to resolve."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT)
@@ -93,7 +93,7 @@ class Unresolved(StageTest):
 
 
 class UnresolvedGateway(StageTest):
-    """If the next hop is a gateway, the gateway's address is to be resolved, not the destination's."""
+    """If the next hop is a gateway, the controller must resolve the gateway's address, not the destination's."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.8.1")
@@ -108,8 +108,10 @@ class UnresolvedGateway(StageTest):
 
 
 class UnresolvedServer(StageTest):
-    """A SYN to a server whose neighbour is unknown goes to the controller. It is counted, since it does not pass the
-    pipeline again; once the neighbour is resolved, the repeated SYN is forwarded.
+    """A SYN to a server whose MAC address is unknown is sent to the controller, and counts for the server.
+
+    The SYN is counted now because it does not pass the pipeline again. Once the controller has resolved the neighbour,
+    the repeated SYN is forwarded.
     """
 
     def runTest(self) -> None:
@@ -138,8 +140,10 @@ class UnresolvedServer(StageTest):
 
 
 class UnresolvedClient(StageTest):
-    """An answer to a client whose neighbour is unknown reaches the controller translated, except for MAC addresses and
-    tag. It counts in the ledger, and its pin is updated.
+    """An answer to a client whose MAC address is unknown is sent to the controller, translated except for MAC addresses
+    and tag.
+
+    The answer counts for the server, and changes the state of the pin.
     """
 
     def runTest(self) -> None:
@@ -164,7 +168,7 @@ class UnresolvedClient(StageTest):
 
 
 class NeighbourMoves(StageTest):
-    """A neighbour that has moved to another port is reached there by the next packet."""
+    """A neighbour that has moved to another port receives the next packet there."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, UPLINK_HOST.address)
@@ -176,7 +180,7 @@ class NeighbourMoves(StageTest):
 
 
 class ChecksumAfterHop(StageTest):
-    """The IPv4 checksum is right for TTLs around the carry, also with options."""
+    """The IPv4 checksum is valid after the TTL is decremented, for values with a carry, also with IPv4 options."""
 
     def runTest(self) -> None:
         for ttl, identification in ((255, 0), (128, 0xFFFF), (64, 0x1234), (2, 1)):
@@ -195,7 +199,7 @@ class OtherProtocol(StageTest):
 
 
 class TagKept(StageTest):
-    """Without an entry for the port, or with `keep`, frames leave with the tag that they had, or without one."""
+    """If the port has no VLAN entry, or the entry `keep`, frames leave as they arrived, with or without a tag."""
 
     def runTest(self) -> None:
         frame, out, expected = between(CLIENT_HOST, UPLINK_HOST)
@@ -206,7 +210,7 @@ class TagKept(StageTest):
 
 
 class TagSet(StageTest):
-    """A port's own tag is added to a frame, or replaces its tag; the priority stays."""
+    """The tag of a port is added to untagged frames, and replaces the tag of others; the priority stays."""
 
     def runTest(self) -> None:
         self.insert(entries.set_vlan(self.switch.number(UPLINK), 99))
@@ -217,7 +221,7 @@ class TagSet(StageTest):
 
 
 class TagStripped(StageTest):
-    """A port without tags removes them."""
+    """A port without tags removes the tags of frames."""
 
     def runTest(self) -> None:
         self.insert(entries.strip_vlan(self.switch.number(UPLINK)))
@@ -227,7 +231,7 @@ class TagStripped(StageTest):
 
 
 class TagsOfAConnection(StageTest):
-    """With clients in one VLAN and servers in another, each side receives its own tag."""
+    """If clients and servers are in different VLANs, each side receives frames with its own tag."""
 
     def runTest(self) -> None:
         self.insert(

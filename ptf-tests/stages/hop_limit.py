@@ -1,4 +1,4 @@
-"""Stage `hop_limit`: decrements the TTL, before a packet that ends here changes any state."""
+"""Tests of stage `hop_limit`, which decrements the TTL, before an expired packet can change any state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LastHop(StageTest):
 
 
 class Exceeded(StageTest):
-    """Packets with TTL 1 and 0 end here; the controller gets the packet as it was received."""
+    """Packets with TTL 1 and 0 are not forwarded; the controller receives the packet as the switch received it."""
 
     def runTest(self) -> None:
         for ttl in (1, 0):
@@ -28,7 +28,7 @@ class Exceeded(StageTest):
 
 
 class ExceededTagged(StageTest):
-    """The controller gets the packet with its tag, so that its answer can return."""
+    """The controller receives an expired packet with its tag, which the controller's answer needs."""
 
     def runTest(self) -> None:
         frame = tagged(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1), 42, 3)
@@ -36,7 +36,7 @@ class ExceededTagged(StageTest):
 
 
 class ExceededOnWayToService(StageTest):
-    """A SYN that ends here is not translated, offered, pinned or counted."""
+    """A SYN whose TTL has expired is neither translated, offered, pinned nor counted."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -46,7 +46,7 @@ class ExceededOnWayToService(StageTest):
 
 
 class ExceededOnWayBack(StageTest):
-    """A server's answer that ends here reaches the controller untranslated, and is not counted in the ledger."""
+    """A server's answer whose TTL has expired is sent to the controller untranslated, and is not counted."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -55,7 +55,7 @@ class ExceededOnWayBack(StageTest):
 
 
 class ExceededBeforeRouting(StageTest):
-    """The neighbour of a packet that ends here is not resolved."""
+    """The neighbour of a packet whose TTL has expired is not resolved."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT, ttl=1)

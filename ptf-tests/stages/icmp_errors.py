@@ -1,6 +1,7 @@
-"""ICMP errors (types 3, 11, 12) to the sender of the packet inside: error and packet inside are translated alike.
+"""Tests of ICMP errors (types 3, 11, 12) to the sender of the quoted packet: error and quote are translated alike.
 
-Other ICMP errors are routed like any packet (RFC 5508, REQ-4 and REQ-5); `EveryPairOfAddresses` has all combinations.
+Other ICMP errors are routed like any packet (RFC 5508, REQ-4 and REQ-5). `EveryPairOfAddresses` sends all
+combinations.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from sluice.names import Counter as Counts
 
 ETHERNET = 14
 TRANSPORT = 8
-"""Bytes of the transport header that every ICMP error carries (RFC 792)."""
+"""Bytes of the transport header that every ICMP error quotes (RFC 792)."""
 
 ROUTER = "10.9.9.9"
-"""Address of a router on the way, which is neither client nor server."""
+"""Address of a router between client and switch, which is neither client nor server."""
 
 
 def inside(frame: Packet, quoted: int | None = None) -> bytes:
-    """Return the packet as an error quotes it: the IP header and ``quoted`` bytes after it, or all of it."""
+    """Return the packet as an error quotes it: the IP header, and `quoted` bytes after the header (None: all bytes)."""
     data = octets(frame)[ETHERNET:]
     return data if quoted is None else data[: (data[0] & 15) * 4 + quoted]
 
@@ -63,7 +64,7 @@ def translated(before: bytes, after: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A flow about whose packets ICMP errors are sent, and the packets' contents."""
+    """A flow about whose packets ICMP errors are sent, and the headers and payload of these packets."""
 
     flow: Flow
     ip: dict[str, object]
@@ -88,7 +89,7 @@ TCP_DATA: dict[str, object] = {"flags": "PA", "seq": 5001, "ack": 1001}
 
 
 class ErrorTest(StageTest):
-    """Base: sends errors about a flow's packets from both sides, and asserts the expected frames."""
+    """Base class: sends errors about the packets of a flow from both sides, and asserts the forwarded frames."""
 
     def from_client_side(
         self,
@@ -98,7 +99,7 @@ class ErrorTest(StageTest):
         quoted: int | None = None,
         source: str = CLIENT_HOST.address,
     ) -> None:
-        """Send an error about a server's packet; assert that it reaches the server, quoting the packet as sent."""
+        """Send an error about a server's packet; assert that the server receives it with the packet quoted as sent."""
         sent, received = exchange.answer()
         host = exchange.flow.server.host
         quote = inside(received, quoted)
@@ -119,7 +120,7 @@ class ErrorTest(StageTest):
     def from_server_side(
         self, exchange: Exchange, icmp: Packet, quoted: int | None = None, source: str | None = None
     ) -> None:
-        """Send an error about a client's packet; assert that it reaches the client, quoting the packet as sent."""
+        """Send an error about a client's packet; assert that the client receives it with the packet quoted as sent."""
         sent, received = exchange.question()
         flow, host = exchange.flow, exchange.flow.server.host
         quote = inside(received, quoted)
@@ -138,7 +139,7 @@ class ErrorTest(StageTest):
         self.forwards(host.port, frame, CLIENT, expected)
 
     def tcp(self, **ip: object) -> Exchange:
-        """Return an established connection to a TCP server on another port than the service's."""
+        """Return an established connection to a server that uses another port than its service."""
         flow = self.establishes(Flow(WEB, S1))
         return Exchange(flow, ip, TCP_DATA)
 
@@ -149,12 +150,12 @@ def icmp(kind: int, code: int = 0, **fields: object) -> Packet:
 
 
 def of_router(to: str, header: Packet, quote: bytes) -> Packet:
-    """Return an ICMP error of a router behind the uplink."""
+    """Return an ICMP error that a router behind the uplink sends."""
     return layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=to, ttl=64), header, quote)
 
 
 class PathMtu(ErrorTest):
-    """Errors `fragmentation needed` keep their MTU in both directions; without them large transfers hang."""
+    """Errors `fragmentation needed` keep their MTU in both directions; without these errors large transfers hang."""
 
     def runTest(self) -> None:
         exchange = self.tcp(flags="DF")
@@ -165,7 +166,7 @@ class PathMtu(ErrorTest):
 
 
 class EveryType(ErrorTest):
-    """Unreachable, time exceeded and parameter problem are translated, each with eight bytes of TCP."""
+    """Errors of the types unreachable, time exceeded and parameter problem are translated, with eight bytes of TCP."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -175,7 +176,7 @@ class EveryType(ErrorTest):
 
 
 class ByRouter(ErrorTest):
-    """The source address of a router stays; that of a server becomes the service's."""
+    """The source address of an error is unchanged if a router sent it, and is translated if a server sent it."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -184,7 +185,7 @@ class ByRouter(ErrorTest):
 
 
 class StateUntouched(ErrorTest):
-    """An error leaves the pin unchanged, including its stamp."""
+    """An error about a connection does not change the connection's pin, not even its time stamp."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -196,7 +197,7 @@ class StateUntouched(ErrorTest):
 
 
 class WithoutPin(ErrorTest):
-    """An error about a connection without a pin goes where its packets go: by capacity."""
+    """An error about a connection without a pin is sent to the server by capacity, like the connection's packets."""
 
     def runTest(self) -> None:
         exchange = Exchange(Flow(WEB, S3), {}, TCP_DATA)
@@ -205,7 +206,7 @@ class WithoutPin(ErrorTest):
 
 
 class QuotedSizes(ErrorTest):
-    """Errors may quote eight or more bytes of TCP, also odd numbers: bytes after the first eight are not changed."""
+    """Errors may quote eight or more bytes of TCP, also odd numbers; bytes after the first eight are not changed."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -215,7 +216,7 @@ class QuotedSizes(ErrorTest):
 
 
 class UdpInside(ErrorTest):
-    """UDP's checksum lies within the eight bytes, and is translated too unless it is 0."""
+    """The UDP checksum is within the eight quoted bytes, and is translated unless it is 0."""
 
     def runTest(self) -> None:
         self.weigh_capacity(DNS, {D1: 1})
@@ -228,7 +229,7 @@ class UdpInside(ErrorTest):
 
 
 class UdpChecksumOfZeroInside(ErrorTest):
-    """A UDP checksum inside an error that would become 0 is written as 0xffff."""
+    """If a quoted UDP checksum would become 0, the switch writes 0xffff."""
 
     def runTest(self) -> None:
         self.weigh_capacity(DNS, {D1: 1})
@@ -241,7 +242,7 @@ class UdpChecksumOfZeroInside(ErrorTest):
 
 
 class OptionsInside(ErrorTest):
-    """If the packet inside has IPv4 options, its transport header is found after them."""
+    """If the quoted packet has IPv4 options, the transport header after the options is translated."""
 
     def runTest(self) -> None:
         for number in (4, 40):
@@ -251,7 +252,7 @@ class OptionsInside(ErrorTest):
 
 
 class OptionsOutside(ErrorTest):
-    """The error itself may have IPv4 options."""
+    """An error that itself has IPv4 options is translated."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -266,7 +267,7 @@ class OptionsOutside(ErrorTest):
 
 
 class AboutOthers(StageTest):
-    """An error about a packet of no service is routed unchanged."""
+    """An error about a packet that belongs to no service is routed unchanged."""
 
     def runTest(self) -> None:
         quote = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
@@ -275,7 +276,7 @@ class AboutOthers(StageTest):
 
 
 class AboutLaterFragment(StageTest):
-    """An error about a fragment without ports is routed to a host, and dropped for a service's address."""
+    """An error about a fragment without ports is routed to a host, and dropped if it is sent to a service."""
 
     def runTest(self) -> None:
         quote = inside(changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_frag=185))
@@ -299,7 +300,7 @@ class AboutPing(StageTest):
 
 
 class Redirect(StageTest):
-    """Other ICMP messages than these three types are not parsed further: a redirect to a host is routed unchanged."""
+    """ICMP messages of other types are not parsed further: a redirect to a host is routed unchanged."""
 
     def runTest(self) -> None:
         quote = inside(Flow(WEB, S1).syn())
@@ -309,7 +310,7 @@ class Redirect(StageTest):
 
 @dataclass(frozen=True)
 class End:
-    """An address and a port of a quoted packet."""
+    """Source or destination of a quoted packet: address and port."""
 
     address: str
     port: int
@@ -317,7 +318,7 @@ class End:
 
 @dataclass(frozen=True)
 class Error:
-    """An ICMP message about a quoted packet, as it enters by a port."""
+    """An ICMP message about a quoted packet, and the port of the switch at which it arrives."""
 
     side: Port
     type: int
@@ -328,22 +329,22 @@ class Error:
 
     @property
     def about_sender(self) -> bool:
-        """Whether the message is an error to the sender of the packet inside."""
+        """Whether the message is an error to the sender of the quoted packet."""
         return self.type in (3, 11, 12) and self.to == self.source.address
 
     def quoted(self, source: End | None = None, destination: End | None = None) -> bytes:
-        """Return the packet inside, with its own or other ends: eight bytes of TCP, or all of UDP."""
+        """Return the quoted packet, with its own ends or others: eight bytes of TCP, or a complete UDP datagram."""
         return _quoted(self.protocol, source or self.source, destination or self.destination)
 
     def frame(self, number: int) -> Packet:
-        """Return the frame; its identification ``number`` distinguishes it from others."""
+        """Return the frame with the message; `number`, the identification field, distinguishes it from other frames."""
         head = layers(Ether(dst=self.side.mac, src="02:00:00:00:99:99"), IP(src=ROUTER, dst=self.to, ttl=64, id=number))
         return layers(head, icmp(self.type), self.quoted())
 
 
 @cache
 def _quoted(protocol: int, source: End, destination: End) -> bytes:
-    """Return the packet inside (``Error.quoted``), cached since scapy is slow and many errors quote few packets."""
+    """Return the quoted packet (`Error.quoted`) from a cache: scapy is slow, and many errors quote few packets."""
     network = IP(src=source.address, dst=destination.address, ttl=61, id=7)
     if protocol == PROTOCOL_UDP:
         return octets(layers(network, UDP(sport=source.port, dport=destination.port), b"question"))
@@ -352,7 +353,7 @@ def _quoted(protocol: int, source: End, destination: End) -> bytes:
 
 @dataclass
 class Fate:
-    """The expected effects of all errors together: frames by port, in order, and counts."""
+    """The expected effects of all errors together: frames by port, in order of arrival, and counts."""
 
     frames: dict[Port, list[bytes]]
     counts: Counter[Cell]
@@ -361,17 +362,18 @@ class Fate:
 SERVED = {PROTOCOL_TCP: (WEB, S1), PROTOCOL_UDP: (DNS, D1)}
 HIGH = 40000
 TYPES = (3, 4, 11, 12, 5)
-"""ICMP types: errors, and two that are none: source quench (4) and redirect (5)."""
+"""ICMP types of errors, and two types of other messages: source quench (4) and redirect (5)."""
 
 
 class EveryPairOfAddresses(StageTest):
-    """Errors to every destination, with every pair of ends of the packet inside, of TCP and UDP, from every side.
+    """Errors from every side to every destination, about TCP and UDP packets with every pair of ends.
 
-    An error to the sender of the packet inside belongs to a connection; any other is routed unchanged, or dropped.
+    An error to the sender of the quoted packet belongs to a connection. All other errors are routed unchanged, or
+    dropped.
     """
 
     def ends(self, protocol: int) -> tuple[End, ...]:
-        """Return ends of a service, a server, the router itself and hosts."""
+        """Return ends of quoted packets: of a service, a server, the router itself and hosts."""
         service, server = SERVED[protocol]
         return (
             End(service.address, service.port),
@@ -383,7 +385,7 @@ class EveryPairOfAddresses(StageTest):
         )
 
     def errors(self) -> Iterator[Error]:
-        """Yield all errors; their types alternate."""
+        """Yield all errors, with alternating types."""
         kinds = itertools.cycle(TYPES)
         for side, protocol in itertools.product((CLIENT, POOL_A, UPLINK), SERVED):
             ends = self.ends(protocol)
@@ -392,7 +394,7 @@ class EveryPairOfAddresses(StageTest):
                     yield Error(side, next(kinds), to, protocol, source, destination)
 
     def route(self, fate: Fate, frame: Packet, to: str) -> None:
-        """Add the expectation that the frame is routed to an address, one hop later."""
+        """Add the expectation that the frame is routed to an address, with a decremented TTL."""
         host = next((host for host in HOSTS if host.address == to), None)
         if host is None:
             fate.counts[Counts.VERDICTS, DropReason.NO_ROUTE] += 1
@@ -403,7 +405,7 @@ class EveryPairOfAddresses(StageTest):
         )
 
     def judge(self, fate: Fate, error: Error, frame: Packet) -> None:
-        """Add the expectation for one error."""
+        """Add the expected effects of one error."""
         services = {(item.address, item.protocol, item.port): item for item in SERVICES}
         endpoints = {
             (server.host.address, item.protocol, server.port): item for item in SERVICES for server in item.servers
@@ -433,7 +435,7 @@ class EveryPairOfAddresses(StageTest):
 
     @staticmethod
     def _head(frame: Packet) -> tuple[Packet, ...]:
-        """Return the frame's headers, without the packet inside."""
+        """Return the frame's headers, without the quoted packet."""
         headers: list[Any] = []
         for layer in (Ether, IP, ICMP):
             header: Any = frame[layer].copy()

@@ -1,4 +1,7 @@
-"""Idle servers (p4src/v1model/idle_servers.p4): a new connection goes to the server that has been idle for longest."""
+"""Tests of p4src/v1model/idle_servers.p4: a new connection is sent to the server that has been idle for longest.
+
+A server that becomes idle (has no open connection) receives a ticket, its place in a queue of idle servers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from sluice.names import PinState, Register, Table
 
 
 class Seeking(SecondLookTest):
-    """Base: S1 is drawn first, S2 for the second look, and S3 may be taken while it is idle."""
+    """Base class: S1 is drawn first and S2 as second candidate; S3 may be selected while it is idle."""
 
     NEEDS = (Table.IDLE_MEMBERS,)
     SOUGHT: tuple[Server, ...] = (S3,)
@@ -27,7 +30,7 @@ class Seeking(SecondLookTest):
         self.insert(entries.idle_members(WEB, self.SOUGHT, before_any=self.BEFORE_ANY))
 
     def serves(self, server: Server, port: int) -> Flow:
-        """Establish a connection of the server, whatever the weights are."""
+        """Establish a connection to the server, whatever the weights are; return the connection."""
         self.switch.modify([entries.ratios(WEB, {server: 1})])
         flow = self.establishes(Flow(WEB, server, client_port=port))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
@@ -39,17 +42,17 @@ class Seeking(SecondLookTest):
         self.server_closes(flow)
 
     def become_idle(self, *servers: Server) -> None:
-        """Establish the only connection of each server, and end them in this order."""
+        """Establish one connection to each server, and then end these connections in the order of the servers."""
         flows = [self.serves(server, 41000 + server.id) for server in servers]
         for flow in flows:
             self.server_closes(flow)
 
     def goes_to(self, server: Server, port: int) -> Flow:
-        """Open a new connection; assert that its SYN goes to the server."""
+        """Open a new connection; assert that the server receives its SYN; return the connection."""
         return self.opens(Flow(WEB, server, client_port=port))
 
     def assertQueue(self, *servers: Server | None) -> None:
-        """Assert the servers between head and tail; None: a server that has another ticket, or none."""
+        """Assert the queue's servers from head to tail; None: an entry whose server now has another ticket or none."""
         ((ends),) = self.switch.registers.read([(Register.IDLE_ENDS, WEB.id)])
         head, tail = divmod(ends, 1 << 16)
         first = WEB.id * PLACES
@@ -64,7 +67,7 @@ class Seeking(SecondLookTest):
 
 
 class GoesToAnIdleServer(Seeking):
-    """If both servers drawn are busy, the idle one is taken; then it is no longer idle, and not taken again."""
+    """If both drawn servers are busy, the idle server is selected once; it is then no longer idle."""
 
     def runTest(self) -> None:
         self.become_idle(S3)
@@ -79,7 +82,7 @@ class GoesToAnIdleServer(Seeking):
 
 
 class IdleServersUnknown(Seeking):
-    """Before its first connection has ended, a server has no ticket, and is not taken."""
+    """A server has no ticket, and is not selected as idle, before its first connection has ended."""
 
     def runTest(self) -> None:
         self.busy(S1, 1)
@@ -88,7 +91,7 @@ class IdleServersUnknown(Seeking):
 
 
 class IdleOnesThatAreDrawnComeFirst(Seeking):
-    """If the lighter of the two servers drawn is idle, it gets the connection, whichever other server is idle."""
+    """If the less loaded of the two drawn servers is idle, it is selected, even if another server is idle too."""
 
     def runTest(self) -> None:
         self.become_idle(S3)
@@ -98,9 +101,10 @@ class IdleOnesThatAreDrawnComeFirst(Seeking):
 
 
 class OnlyMembersAreSought(Seeking):
-    """A server that is not a member is not taken, idle or not: it drains, is full, small, or belongs to another
-    service. A connection that finds it at the queue's head removes it, and goes to one of the two servers drawn; the
-    next connection finds the next entry.
+    """An idle server that is not a member is not selected.
+
+    Such a server drains, is full or small, or belongs to another service. A connection that finds it at the head of the
+    queue removes it there, and is sent to one of the two drawn servers. The next connection uses the next entry.
     """
 
     SOUGHT = (S1, S2)
@@ -117,7 +121,7 @@ class OnlyMembersAreSought(Seeking):
 
 
 class IdleComesBeforeAThird(Seeking):
-    """An idle server is taken before a third server is considered, whatever the third server's weight."""
+    """An idle server is selected before the switch considers a third candidate, whatever the candidate's weight."""
 
     SOUGHT = (S2,)
 
@@ -130,7 +134,7 @@ class IdleComesBeforeAThird(Seeking):
 
 
 class IdleForLongestFirst(Seeking):
-    """Idle servers are taken in the order in which they became idle; those without an entry come before them."""
+    """Idle servers are selected in the order in which they became idle, after servers that have no ticket yet."""
 
     SOUGHT = (S1, S2, S3)
     BEFORE_ANY = True
@@ -143,12 +147,12 @@ class IdleForLongestFirst(Seeking):
             self.ends(flow)
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         for server, port in ((S3, 40004), (S1, 40005), (S2, 40006)):
-            self.goes_to(server, port)  # at last the queue is empty: S1 and S2 are drawn
+            self.goes_to(server, port)  # the last connection finds an empty queue
             self.assertQueue(*((S1,) if port == 40004 else ()))
 
 
 class BusyOnesLeaveTheQueue(Seeking):
-    """A server in the middle of the queue that is drawn loses its ticket; it gets a new one when idle again."""
+    """A drawn server in the middle of the queue loses its ticket, and receives a new one when it is idle again."""
 
     SOUGHT = (S1, S2, S3)
 
@@ -163,13 +167,13 @@ class BusyOnesLeaveTheQueue(Seeking):
         self.goes_to(S2, 40003)
         self.assertQueue(None, S3, None)
         self.busy(S2, 9)
-        self.goes_to(S1, 40004)  # removes the head, since S2 has more connections
+        self.goes_to(S1, 40004)  # removes the head, because S2 has more connections
         self.assertQueue(S3, None)
         self.goes_to(S3, 40005)
 
 
 class QueueIsBounded(Seeking):
-    """If the queue has more entries than places, the oldest entry is removed. Tickets wrap."""
+    """If the queue has more entries than places, the oldest entry is removed; ticket numbers wrap."""
 
     SOUGHT = (S1, S2, S3)
 
@@ -206,7 +210,7 @@ class IdleWhenAllIsKnownToHaveEnded(Seeking):
 
 
 class SmallIdleOnesAreNot(Seeking):
-    """Among unlike servers an idle small one is not taken, even if it would be drawn first and has never been busy."""
+    """Among servers of unequal weight the small idle S1 is not selected, although it is drawn first."""
 
     def runTest(self) -> None:
         self.switch.modify([entries.others(GROUP, {S2: 9})])
@@ -216,7 +220,7 @@ class SmallIdleOnesAreNot(Seeking):
 
 
 class ResetsGiveNoTicket(Seeking):
-    """A RST of server or client gives no ticket: failed servers send RSTs, and any host can forge them."""
+    """An RST of server or client gives no ticket, because failed servers send RSTs and any host can forge them."""
 
     BEFORE_ANY = True
 
@@ -230,7 +234,7 @@ class ResetsGiveNoTicket(Seeking):
 
 
 class ReopeningTakesTheTicket(Seeking):
-    """A connection that continues after a forged RST of its client is open: its server is no longer idle."""
+    """A connection that continues after a forged RST of its client is open, so its server loses the ticket."""
 
     def runTest(self) -> None:
         first, second = self.serves(S3, 41001), self.serves(S3, 41002)
@@ -243,7 +247,7 @@ class ReopeningTakesTheTicket(Seeking):
 
 
 class FoundInAnotherWord(Seeking):
-    """A server beyond the first 32 numbers is found by its own word of members."""
+    """A server with a number above 31 is found by another word of the member bits."""
 
     FAR = replace(S3, id=70)
 
@@ -261,7 +265,7 @@ class FoundInAnotherWord(Seeking):
         self.assertPinned(flow, PinState.PENDING)
 
     def queue(self, server: Server) -> None:
-        """Give the server a ticket and the queue's only entry, as if its only connection had ended."""
+        """Write a ticket for the server and the queue's only entry, as if the server's only connection had ended."""
         self.switch.registers.write(Register.IDLE_QUEUE, WEB.id * PLACES, server.id)
         for register in TICKETS:
             self.switch.registers.write(register, server.id, 1 << 16)
@@ -270,7 +274,7 @@ class FoundInAnotherWord(Seeking):
 
 
 class TicketGoesWhenAConnectionMovesIn(Seeking):
-    """A server to which a connection moves is no longer idle; the server that it leaves gets no ticket."""
+    """A server to which a connection moves is no longer idle; the server that the connection leaves gets no ticket."""
 
     def runTest(self) -> None:
         self.become_idle(S2)

@@ -1,4 +1,4 @@
-"""Parser and intake: truncated or unsupported frames, and those with a wrong IPv4 header, reach no stage."""
+"""Tests of parser and intake: truncated or unsupported frames, and frames with a wrong IPv4 header, reach no stage."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sluice.names import DropReason
 
 
 def error_about(inner: bytes) -> Packet:
-    """Return a client's ICMP error about a packet with a service."""
+    """Return a client's ICMP error to a service, which quotes the packet `inner`."""
     return layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=1), inner)
 
 
 class TruncatedIpv4(StageTest):
-    """The frame ends inside the IPv4 header."""
+    """A frame that ends inside the IPv4 header is dropped as truncated."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, octets(Flow(WEB, S1).syn())[: 14 + 19], DropReason.TRUNCATED)
 
 
 class TruncatedOptions(StageTest):
-    """The frame ends inside the IPv4 options, before the end that the header length gives."""
+    """A frame that ends inside the IPv4 options, before the end that the header length states, is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")
@@ -34,15 +34,15 @@ class TruncatedOptions(StageTest):
 
 
 class BehindOptions(StageTest):
-    """Base of the tests of a frame that ends after its IPv4 header."""
+    """Base class of the tests of frames that end after their IPv4 header."""
 
     def lengths(self) -> list[int]:
-        """Return numbers of bytes of IPv4 options: the most, and none if the target has frames that short."""
+        """Return numbers of bytes of IPv4 options: the maximum, and 0 if the target has frames that are so short."""
         return [0, 40] if self.switch.least_frame == 0 else [40]
 
 
 class TruncatedTcp(BehindOptions):
-    """The frame ends inside the TCP header; bytes beyond its end are never used as ports."""
+    """A frame that ends inside the TCP header is dropped; bytes beyond the frame's end are never used as ports."""
 
     def runTest(self) -> None:
         for options in self.lengths():
@@ -52,7 +52,7 @@ class TruncatedTcp(BehindOptions):
 
 
 class TruncatedUdp(BehindOptions):
-    """The frame ends inside the UDP header."""
+    """A frame that ends inside the UDP header is dropped as truncated."""
 
     def runTest(self) -> None:
         for options in self.lengths():
@@ -62,7 +62,7 @@ class TruncatedUdp(BehindOptions):
 
 
 class TruncatedArp(StageTest):
-    """The frame ends inside an ARP packet."""
+    """A frame that ends inside an ARP packet is dropped as truncated."""
 
     def runTest(self) -> None:
         frame = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
@@ -70,14 +70,14 @@ class TruncatedArp(StageTest):
 
 
 class TruncatedBehindTag(StageTest):
-    """The frame ends shortly after its 802.1Q tag. (A frame that ends inside the tag does not pass Linux.)"""
+    """A frame that ends shortly after its 802.1Q tag is dropped (one that ends inside the tag does not pass Linux)."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, octets(tagged(Flow(WEB, S1).syn(), 7))[: 18 + 10], DropReason.TRUNCATED)
 
 
 class TruncatedInside(StageTest):
-    """An ICMP error carries less than the eight bytes of the transport header that RFC 792 requires."""
+    """An ICMP error that quotes less than eight bytes of the transport header, against RFC 792, is dropped."""
 
     def runTest(self) -> None:
         inner = octets(Flow(WEB, S1).request(flags="A"))[14 : 14 + 20 + 7]
@@ -101,7 +101,7 @@ class DoubleTag(StageTest):
 
 
 class OtherArp(StageTest):
-    """An ARP packet that is not for Ethernet and IPv4, with one wrong field at a time, is unsupported."""
+    """An ARP packet with one field that does not belong to Ethernet and IPv4 is unsupported."""
 
     def runTest(self) -> None:
         good = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
@@ -113,7 +113,7 @@ class OtherArp(StageTest):
 
 
 class SourceOfNoStation(StageTest):
-    """A frame from a group's MAC address is not answered, and its sender is not reported, whatever it carries."""
+    """A frame whose source is a group MAC address is not answered, and its sender is not reported."""
 
     def runTest(self) -> None:
         request = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
@@ -125,14 +125,14 @@ class SourceOfNoStation(StageTest):
 
 
 class WrongVersion(StageTest):
-    """The header's IP version does not agree with the Ethertype."""
+    """A packet whose IP version differs from that of the Ethertype is dropped."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_version=6), DropReason.IPV4_HEADER)
 
 
 class ShortHeaderLength(StageTest):
-    """The header length is below 20 bytes."""
+    """A packet whose IPv4 header length is below 20 bytes is dropped."""
 
     def runTest(self) -> None:
         for words in (0, 4):
@@ -140,7 +140,7 @@ class ShortHeaderLength(StageTest):
 
 
 class WrongHeaderInside(StageTest):
-    """An ICMP error quotes bytes that are no IPv4 packet."""
+    """An ICMP error that quotes bytes which are no IPv4 packet is dropped."""
 
     def runTest(self) -> None:
         for first in (0x65, 0x44):
@@ -150,7 +150,7 @@ class WrongHeaderInside(StageTest):
 
 
 class WrongChecksum(StageTest):
-    """An IPv4 header has one inverted bit."""
+    """A packet is dropped if one bit of its IPv4 header is inverted, because the checksum is then wrong."""
 
     def runTest(self) -> None:
         data = bytearray(octets(Flow(WEB, S1).syn()))
@@ -159,7 +159,7 @@ class WrongChecksum(StageTest):
 
 
 class WrongChecksumWithOptions(StageTest):
-    """The checksum covers the options too."""
+    """The checksum of an IPv4 header also covers the IPv4 options."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")
@@ -169,7 +169,7 @@ class WrongChecksumWithOptions(StageTest):
 
 
 class LargestHeaders(StageTest):
-    """The largest headers, sixty bytes of IPv4 and sixty of TCP, pass unchanged."""
+    """A packet with the largest headers, sixty bytes of IPv4 and sixty of TCP, is forwarded unchanged."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -185,7 +185,7 @@ class LargestHeaders(StageTest):
 
 
 class TaggedFrame(StageTest):
-    """One 802.1Q tag is parsed, and kept."""
+    """One 802.1Q tag is parsed, and stays in the frame."""
 
     def runTest(self) -> None:
         frame, out, expected = between(CLIENT_HOST, UPLINK_HOST)
@@ -193,13 +193,15 @@ class TaggedFrame(StageTest):
 
 
 class NoCpuHeader(StageTest):
-    """A packet-out without its header is not forwarded as a packet from the wire.
+    """A packet-out without its header is not forwarded like a packet from the wire.
 
-    P4Runtime offers no way to send one that is too short for the parser: the target refuses it, or adds what is
-    missing. So none leaves by a port in use, and one that reaches the pipeline counts as `cpu_header` or as sent.
+    P4Runtime cannot send a packet-out that is too short for the parser: the target refuses it, or adds the missing
+    bytes. So no frame leaves by a port in use, and a packet-out that reaches the pipeline counts as `cpu_header` or as
+    sent.
 
-    A fence waits for frames, not for packet-outs, which reach the switch by another way. So a packet-out with a header
-    follows: when it has left, those before it are counted, here and not in the next test.
+    A fence waits for frames, but not for packet-outs, which reach the switch in another way. Therefore the test sends a
+    packet-out with a header afterwards. When that packet-out has left, all earlier ones are counted, in this test and
+    not in the next one.
     """
 
     reason = DropReason.CPU_HEADER

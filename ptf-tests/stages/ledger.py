@@ -1,4 +1,4 @@
-"""Stage `ledger`: what each server was asked and how it answered."""
+"""Tests of stage `ledger`, which counts the SYNs that each server receives, and the server's answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice.names import PinState, Register
 
 
 class Syn(StageTest):
-    """Every SYN that is forwarded to a server is counted, retransmissions included."""
+    """Every SYN that is forwarded to a server is counted, including retransmissions."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -27,7 +27,7 @@ class Syn(StageTest):
 
 
 class SynAck(StageTest):
-    """Only a connection's first SYN-ACK counts as an answer; repeated ones have a count of their own."""
+    """Only the first SYN-ACK of a handshake counts as an answer; repeated SYN-ACKs have a count of their own."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -39,7 +39,7 @@ class SynAck(StageTest):
 
 
 class PortsOfOneGivenUp(StageTest):
-    """If a client abandons a connection without FIN and uses its ports again, the new SYN-ACK counts as a first one."""
+    """If a client abandons a connection without FIN and reuses its ports, the new SYN-ACK counts as a first one."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -51,7 +51,7 @@ class PortsOfOneGivenUp(StageTest):
 
 
 class SynAgainWhenAnswered(StageTest):
-    """A SYN-ACK that was lost on its way to the client is repeated: it does not count twice."""
+    """A SYN-ACK that the server repeats, because the client did not receive it, does not count as an answer again."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -61,7 +61,7 @@ class SynAgainWhenAnswered(StageTest):
 
 
 class CompletedByPayload(StageTest):
-    """The ACK that ends the handshake may be lost, or carry the request."""
+    """A client's payload completes the handshake if the bare ACK is lost, or if the ACK carries the payload."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -85,7 +85,7 @@ class CompletedOnce(StageTest):
 
 
 class NotCompletedByEnd(StageTest):
-    """FIN and RST complete no handshake."""
+    """A client's FIN or RST does not complete a handshake."""
 
     def runTest(self) -> None:
         for port, flags, state in ((40001, "FA", PinState.CLIENT_CLOSING), (40002, "R", PinState.CLIENT_RESET)):
@@ -95,7 +95,7 @@ class NotCompletedByEnd(StageTest):
 
 
 class Refusal(StageTest):
-    """A closed port answers with a RST: no SYN-ACK is counted, and one reset."""
+    """The RST of a closed port counts as a reset, not as a SYN-ACK."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -112,7 +112,7 @@ class ResetByClient(StageTest):
 
 
 class EachServerItsOwn(StageTest):
-    """Counts belong to the server that was asked, and to the one that answered."""
+    """SYNs count for the server that received them, and SYN-ACKs for the server that sent them."""
 
     def runTest(self) -> None:
         for port, server in ((40001, S1), (40002, S2), (40003, S3)):
@@ -121,8 +121,9 @@ class EachServerItsOwn(StageTest):
 
 
 class AnswerOfStranger(StageTest):
-    """A SYN-ACK of a server that the connection is not pinned to counts for that server, as a first one each time. Its
-    SYN, which the switch cannot match, was counted too.
+    """A SYN-ACK counts as a first one for the server that sent it, even if the connection is pinned to another server.
+
+    The switch cannot match that SYN-ACK with a SYN. It had counted a SYN for that server, too.
     """
 
     def runTest(self) -> None:
@@ -134,7 +135,7 @@ class AnswerOfStranger(StageTest):
 
 
 class AnswerWithoutPin(StageTest):
-    """Without a pin, a SYN-ACK counts as a first one, and a RST as the server's."""
+    """If the connection has no pin, each SYN-ACK counts as a first one, and an RST counts for its sender."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -144,7 +145,7 @@ class AnswerWithoutPin(StageTest):
 
 
 class Disowned(StageTest):
-    """A RST without ACK shows that its server does not have the connection."""
+    """An RST without ACK counts as disowned if the connection is not pinned to the server that sent the RST."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -158,7 +159,7 @@ class Disowned(StageTest):
 
 
 class Wraps(StageTest):
-    """The cells wrap at 2^32; differences are still right."""
+    """The counting cells wrap at 2^32, and differences of counts are still correct."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

@@ -1,4 +1,4 @@
-"""Stage `local`: ARP, echo, and other packets to the router itself."""
+"""Tests of stage `local`: ARP, echo requests, and other packets to the router itself."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from harness.probes import arp_answer, arp_reply, arp_request, ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
 
 VIRTUAL = "00:00:5e:00:01:07"
-"""A MAC address that can move from host to host (VRRP's)."""
+"""A MAC address that can move from host to host (of VRRP)."""
 
 
 class ArpForInterface(StageTest):
-    """An ARP request for the router's address on this port is answered."""
+    """An ARP request for the router's address on the port is answered."""
 
     def runTest(self) -> None:
         for host in (CLIENT_HOST, S1_HOST, UPLINK_HOST):
@@ -36,7 +36,7 @@ class ArpForInterface(StageTest):
 
 
 class ArpForService(StageTest):
-    """An ARP request for a service's address is answered with the port's own MAC address."""
+    """An ARP request for a service's address is answered with the MAC address of the port."""
 
     def runTest(self) -> None:
         request, reply = arp_request(CLIENT_HOST, WEB.address), arp_answer(CLIENT_HOST, WEB.address)
@@ -44,7 +44,7 @@ class ArpForService(StageTest):
 
 
 class ArpUnicast(StageTest):
-    """A unicast ARP request, by which a neighbour refreshes its cache, is answered."""
+    """A unicast ARP request, with which a neighbour refreshes its cache, is answered."""
 
     def runTest(self) -> None:
         request = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
@@ -52,7 +52,7 @@ class ArpUnicast(StageTest):
 
 
 class ArpTagged(StageTest):
-    """The answer has the tag of the request."""
+    """The reply to a tagged ARP request has the tag of the request."""
 
     def runTest(self) -> None:
         request = tagged(arp_request(CLIENT_HOST, CLIENT.address), 42, 3)
@@ -61,7 +61,7 @@ class ArpTagged(StageTest):
 
 
 class ArpProbe(StageTest):
-    """A host that probes whether our address is free (RFC 5227: sender 0.0.0.0) gets an answer."""
+    """A host that probes whether the router's address is free (RFC 5227: sender 0.0.0.0) receives a reply."""
 
     def runTest(self) -> None:
         request = changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_psrc="0.0.0.0")
@@ -70,7 +70,7 @@ class ArpProbe(StageTest):
 
 
 class ArpByProxy(StageTest):
-    """If an ARP's sender is not the frame's source, the sender is reported, and the frame's source answered."""
+    """If the sender in an ARP message is not the frame's source, the sender is reported, and the source is answered."""
 
     def runTest(self) -> None:
         request = changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_hwsrc=VIRTUAL)
@@ -79,7 +79,7 @@ class ArpByProxy(StageTest):
 
 
 class ArpForOther(StageTest):
-    """An ARP request for another host's address is not answered; its sender is reported."""
+    """An ARP request for another host's address is not answered, but its sender is reported."""
 
     def runTest(self) -> None:
         for to in (BROADCAST, CLIENT.mac):
@@ -88,7 +88,7 @@ class ArpForOther(StageTest):
 
 
 class ArpGratuitous(StageTest):
-    """A gratuitous request or reply, broadcast or to us alone, reports its sender (RFC 5227, section 3)."""
+    """A gratuitous ARP request or reply, broadcast or to the router, reports its sender (RFC 5227, section 3)."""
 
     def runTest(self) -> None:
         for to in (BROADCAST, S1_HOST.port.mac):
@@ -98,14 +98,14 @@ class ArpGratuitous(StageTest):
 
 
 class ArpOtherOperation(StageTest):
-    """For an ARP that is neither request nor reply (RARP), even for our address, no sender is reported."""
+    """An ARP message that is neither request nor reply (RARP) reports no sender, even if it is for the router."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_op=3), DropReason.ARP_IGNORED)
 
 
 class ArpReply(StageTest):
-    """An ARP reply to us reports a neighbour to learn."""
+    """An ARP reply to the router reports its sender, which the controller learns as a neighbour."""
 
     def runTest(self) -> None:
         for to in (CLIENT.mac, BROADCAST):
@@ -113,7 +113,7 @@ class ArpReply(StageTest):
 
 
 class ArpReplyToOther(StageTest):
-    """An ARP reply to another host reports its sender too."""
+    """An ARP reply to another host also reports its sender."""
 
     def runTest(self) -> None:
         reply = layers(
@@ -124,7 +124,7 @@ class ArpReplyToOther(StageTest):
 
 
 def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequence: int = 1) -> Packet:
-    """Return an echo request."""
+    """Return an echo request of a host to an address."""
     return layers(
         ether(host),
         IP(src=host.address, dst=address, ttl=17, id=0x1234, tos=0x10),
@@ -134,14 +134,14 @@ def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequenc
 
 
 def echoed(port: Port, request: Packet) -> Packet:
-    """Return the router's echo reply."""
+    """Return the router's reply to an echo request."""
     mac = request["Ether"].src
     network = {"IP_src": request["IP"].dst, "IP_dst": request["IP"].src, "IP_ttl": ECHO_TTL}
     return changed(request, Ether_dst=mac, Ether_src=port.mac, ICMP_type=0, **network)
 
 
 class EchoInterface(StageTest):
-    """Every interface's address is answered, on every port."""
+    """An echo request to the address of any interface is answered, on every port."""
 
     def runTest(self) -> None:
         for port in PORTS:
@@ -150,7 +150,7 @@ class EchoInterface(StageTest):
 
 
 class EchoService(StageTest):
-    """The address of a service is answered too."""
+    """An echo request to the address of a service is answered."""
 
     def runTest(self) -> None:
         request = echo(CLIENT_HOST, WEB.address)
@@ -158,7 +158,7 @@ class EchoService(StageTest):
 
 
 class EchoLastHop(StageTest):
-    """A packet to the router itself needs no hop: TTL 1 is enough."""
+    """An echo request to the router with TTL 1 is answered, because the packet is not routed."""
 
     def runTest(self) -> None:
         request = changed(echo(CLIENT_HOST, CLIENT.address), IP_ttl=1)
@@ -166,7 +166,7 @@ class EchoLastHop(StageTest):
 
 
 class EchoSizes(StageTest):
-    """Echo requests with no payload, an odd and a large one are answered, also with checksums around the carry."""
+    """Echo requests with no, odd and large payloads are answered, also if the checksum has a carry."""
 
     def runTest(self) -> None:
         for payload in (b"", b"x", bytes(range(256)) * 5):
@@ -178,7 +178,7 @@ class EchoSizes(StageTest):
 
 
 class EchoTagged(StageTest):
-    """The answer keeps the tag."""
+    """The reply to a tagged echo request has the tag of the request."""
 
     def runTest(self) -> None:
         request = echo(CLIENT_HOST, CLIENT.address)
@@ -186,7 +186,7 @@ class EchoTagged(StageTest):
 
 
 class EchoThrough(StageTest):
-    """An echo request to another host is routed like any packet, and so is its answer."""
+    """An echo request to another host is routed like any packet, and so is the reply."""
 
     def runTest(self) -> None:
         request = echo(CLIENT_HOST, UPLINK_HOST.address)
@@ -195,7 +195,7 @@ class EchoThrough(StageTest):
 
 
 class FromServer(StageTest):
-    """A server's packet to an address of ours is no answer to a client: it ends here, untranslated."""
+    """A server's packet to an address of the router is not an answer to a client, and is dropped untranslated."""
 
     def runTest(self) -> None:
         for address in (S1_HOST.port.address, CLIENT.address, EMPTY.address, WEB.address):
@@ -206,7 +206,7 @@ class FromServer(StageTest):
 
 
 class NoService(StageTest):
-    """Packets to addresses of ours without a service are dropped: UDP, TCP, an echo reply, another protocol."""
+    """Packets to the router's addresses without a service are dropped: UDP, TCP, an echo reply, another protocol."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, plain(CLIENT_HOST, CLIENT.address), DropReason.NO_SERVICE)

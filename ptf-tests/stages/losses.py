@@ -1,4 +1,4 @@
-"""Stage `transfers`: which retransmissions are loss events, time-outs and probes, as the sender counts them."""
+"""Tests of stage `transfers`: which retransmissions are loss events, timeouts and probes, as senders count them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.transfers import MSS, SECOND, SILENCE, Established
 
 
 class LossEvents(Established):
-    """Losses within one window are one event; a loss in the next window is another."""
+    """Losses within one window are one loss event; a loss in the next window is another event."""
 
     def runTest(self) -> None:
         self.sends_each(range(8))
@@ -22,7 +22,7 @@ class LossEvents(Established):
 
 
 class Spurious(Established):
-    """A retransmission of acknowledged data is no loss: its ACK was late, or lost."""
+    """A retransmission of acknowledged data is no loss, because only its ACK was late or lost."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -32,7 +32,7 @@ class Spurious(Established):
 
 
 class Repacked(Established):
-    """A retransmission with new bytes at its end counts as one retransmission, and moves the edge."""
+    """A retransmission with additional new bytes counts as one retransmission, and moves the edge of sent data."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0, 600)
@@ -43,7 +43,7 @@ class Repacked(Established):
 
 
 class Timeouts(Established):
-    """A retransmission of the first segment after a silence is a timeout; all those after it are one loss event."""
+    """A retransmission of the first segment after a silence is a timeout; successive timeouts are one loss event."""
 
     def runTest(self) -> None:
         self.sends_each(range(3))
@@ -66,7 +66,7 @@ class NoTimeout(Established):
 
 
 class TailLossProbe(Established):
-    """A repeated last segment after a silence, with others in flight, is a probe: no timeout, and by itself no loss."""
+    """A repeated last segment after a silence, with other segments in flight, is a probe: neither timeout nor loss."""
 
     def runTest(self) -> None:
         self.sends_each(range(3))
@@ -79,10 +79,10 @@ class TailLossProbe(Established):
 
 
 class ProbeRepairs(Established):
-    """A tail-loss probe was needed if later data is acknowledged and the probe not reported as a duplicate."""
+    """A tail-loss probe counts as a loss if later data is acknowledged and the client reports no duplicate."""
 
     def probes(self) -> None:
-        """Send a flight, and its last segment again."""
+        """Send three segments, and after a silence the last one again."""
         self.sends_each(range(3))
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, 2 * MSS)
@@ -99,7 +99,7 @@ class ProbeRepairs(Established):
 
 
 class ProbeTooMany(ProbeRepairs):
-    """If both copies arrived, the client reports this by a DSACK (RFC 2883), or by repeating the acknowledgement."""
+    """If the client received both copies, it sends a DSACK (RFC 2883) or repeats its ACK, and no loss is counted."""
 
     def runTest(self) -> None:
         number = ANSWER + 1 + 2 * MSS
@@ -118,10 +118,10 @@ class ProbeTooMany(ProbeRepairs):
 
 
 class ProbeOfTheOnlySegment(ProbeRepairs):
-    """In a flight of one segment the first repetition is a tail-loss probe too, and the second a timeout."""
+    """If one segment is in flight, its first repetition is a tail-loss probe, and its second is a timeout."""
 
     def probes(self) -> None:
-        """Send a segment twice, with nothing else in flight."""
+        """Send a segment twice, with no other segment in flight."""
         self.delivers(0)
         self.sends(self.flow, MSS)
         self.passes(self.flow, 30 * SECOND)
@@ -148,7 +148,7 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
 
 
 class ProbeOfTheEnd(Established):
-    """A last segment with a FIN can be a tail-loss probe too."""
+    """A last segment with a FIN can be repeated as a tail-loss probe too."""
 
     def runTest(self) -> None:
         self.sends_each(range(2))
@@ -159,13 +159,13 @@ class ProbeOfTheEnd(Established):
 
 
 class Copied(Established):
-    """A last segment repeated directly after itself, sooner than an ACK can return, was duplicated by the network."""
+    """A copy of the last segment that follows sooner than an ACK can return was duplicated by the network."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)
         self.sends_each((0, 1, 1, 2, 2, 2))
         self.assertMeasured(self.flow, again=0, losses=0, holes=0, segments=6, sent=3 * MSS)
-        # After an ACK or another segment, the same segment is a retransmission.
+        # After an ACK or another segment, the repeated segment is a retransmission.
         self.acknowledges(self.flow, 2 * MSS)
         self.sends(self.flow, 2 * MSS)
         self.assertMeasured(self.flow, again=1, losses=1)
@@ -176,7 +176,7 @@ class Copied(Established):
 
 
 class ProbeLostToo(ProbeRepairs):
-    """A timeout after a tail-loss probe is the loss event."""
+    """If a timeout follows a tail-loss probe, the timeout is the loss event."""
 
     def runTest(self) -> None:
         self.probes()
@@ -189,7 +189,7 @@ class ProbeLostToo(ProbeRepairs):
 
 
 class Keepalive(Established):
-    """A byte before the edge, or an empty segment, is a keepalive or a window probe: no segment and no loss."""
+    """A byte before the edge of sent data, or an empty segment, is a keepalive: neither a segment nor a loss."""
 
     def runTest(self) -> None:
         self.delivers(0)
@@ -212,7 +212,7 @@ class WindowProbe(Established):
 
 
 class LastByte(Established):
-    """A repeated last segment of one byte is a probe too, and ends the timing."""
+    """A repeated last segment of one byte is a tail-loss probe, and ends the timing of that segment."""
 
     def runTest(self) -> None:
         self.delivers(0)
@@ -229,7 +229,7 @@ class LastByte(Established):
 
 
 class Hole(Established):
-    """Data missing before the switch is a hole. If it was lost, it is filled a round trip later at the earliest."""
+    """Data that is missing at the switch is a hole; data that fills the hole after a round trip was retransmitted."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -242,7 +242,7 @@ class Hole(Established):
 
 
 class Late(Established):
-    """A segment that fills a hole sooner was late: no loss. A retransmission of earlier data is one."""
+    """A segment that fills a hole within a round trip is late, not lost; a retransmission of old data is a loss."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)

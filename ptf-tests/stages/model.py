@@ -1,8 +1,8 @@
 """Compare the model of the data plane (sluice.dataplane) with the program: random packets, one by one.
 
-Packets, weights, drains and pauses are drawn from a seed. After each packet the frame, every count and every cell of
-the connections involved must equal the model's. A pause sets back the stamps in the switch's cells, so no test waits.
-Lifetimes end halfway between two pauses, so that the seconds of a run make no difference.
+Packets, weights, drains and pauses are drawn from a seed. After each packet the frame, every count, and every cell of
+the connections must equal those of the model. For a pause, the test sets back the stamps in the switch's cells, so it
+does not wait. Timeouts end halfway between two pauses, so that the seconds of a run make no difference.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sluice.names import SERVERS as NUMBERED
 
 PACKETS = 700
 HALF = 1 << 13
-"""Ticks, 9 minutes: longer than a run."""
+"""Half of a pause in ticks: 9 minutes, which is longer than a run."""
 PAUSE = 2 * HALF
 TIMES = {"pending": HALF, "answered": 3 * HALF, "idle": 5 * HALF, "half_closed": 3 * HALF, "linger": HALF}
 WEIGHTS: tuple[dict[Server, int], ...] = ({S1: 5, S2: 2, S3: 1}, {S1: 1, S2: 1, S3: 6}, {S2: 3, S3: 5}, {S1: 8}, {})
 SHARES = 8
 CAPACITIES: tuple[dict[Server, int], ...] = ({S3: 1}, {S1: 2, S2: 1}, {})
 NUMBERS = (ANSWER, ANSWER + 70_000)
-"""Sequence numbers of SYN-ACKs; an ACK acknowledges one of them."""
+"""Sequence numbers of SYN-ACKs; an ACK acknowledges one of these."""
 FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
@@ -52,7 +52,7 @@ DROPS = {DropReason.NONE, DropReason.NO_SERVER, DropReason.ADMISSION_REFUSED, Dr
 
 
 def ids(weights: Mapping[Server, int]) -> dict[int, int]:
-    """Return the weights by the servers' ids."""
+    """Return the weights by server id."""
     return {server.id: weight for server, weight in weights.items()}
 
 
@@ -67,7 +67,7 @@ class RandomPackets(StageTest):
         self.source = random.Random(self.seed)
         self.flows = self._flows()
         self.last_segments = {flow.key: ("", S1, ANSWER) for flow in self.flows}
-        """Each flow's last segment: its flags, the server that it was sent to or by, and its number."""
+        """The last segment of each flow: its flags, the server that received or sent it, and its sequence number."""
         self.cells = self._cells()
         self.occurred: set[object] = set()
         self.addCleanup(self.switch.restore)
@@ -105,10 +105,13 @@ class RandomPackets(StageTest):
         cells += [(Register.IDLE_QUEUE, WEB.id * PLACES + place) for place in range(PLACES)]
         return [*cells, (Register.IDLE_ENDS, WEB.id), (Register.DRAW_POINT, WEB.id)]
 
-    # -- what the controller does
+    # -- The actions of a controller
 
     def weigh_anew(self, weights: Mapping[Server, int]) -> None:
-        """Set new weights, drawn by hashes or evenly, with one to four looks, as for a small or a large pool."""
+        """Set new weights by R, with random options.
+
+        Servers are drawn by hashes or evenly, with one to four candidates, in groups as for a small or a large pool.
+        """
         looks, shares = self.source.choice((1, 2, 3, 4)), self.source.choice((0, SHARES)) if weights else 0
         large = self.source.random() < 0.5
         others = {
@@ -129,7 +132,7 @@ class RandomPackets(StageTest):
         self.seek(self.source.sample(WEB.servers, self.source.randint(1, 3)))
 
     def seek(self, servers: Iterable[Server]) -> None:
-        """Set the servers that may be taken while they are idle."""
+        """Set the servers that the switch may select while they are idle."""
         before_any = self.source.random() < 0.5
         entry = entries.idle_members(WEB, servers, before_any=before_any)
         (self.switch.modify if self.service.sought.words else self.switch.insert)([entry])
@@ -142,7 +145,7 @@ class RandomPackets(StageTest):
         self.service.capacities = Group(ids(weights)) if weights else None
 
     def expire(self, server: Server) -> None:
-        """Write a random number of the server's connections as ended unseen."""
+        """Mark a random number of the server's connections as ended without a FIN or RST that the switch received."""
         stale = self.source.randrange(3)
         for register in (*STALE, Register.STALE_IDLE):
             self.switch.registers.write(register, server.id, stale)
@@ -165,27 +168,27 @@ class RandomPackets(StageTest):
         known[server.id] = draining
 
     def admit(self, tokens: int) -> None:
-        """Let ``tokens`` SYNs pass. A bucket that is configured anew is full."""
+        """Let `tokens` SYNs be admitted; writing the bucket's configuration fills the bucket."""
         self.tokens = tokens
         self.switch.modify([entries.unmetered(Meter.ADMISSION, WEB.id)])
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=tokens, pir=0, pburst=tokens)
 
     def pause(self) -> None:
-        """Set back every stamp, as if time had passed."""
+        """Set back every stamp by a pause, as if that time had passed."""
         self.pauses += 1
         cells = [cell for cell in self.cells if cell[0] in KEYS]
         for (register, index), key in zip(cells, self.switch.registers.read(cells), strict=True):
             if key:
                 self.switch.registers.write(register, index, key & ~STAMP | (key - PAUSE) & STAMP)
 
-    # -- packets
+    # -- Packets
 
     def now(self) -> int:
         """Return the model's time: the switch's time at the start, plus the pauses."""
         return self.start + self.pauses * PAUSE
 
     def packet(self) -> None:
-        """Send a random packet, or the one that usually comes next in its flow; compare its effects."""
+        """Send a random packet, or the usual next packet of a flow; compare its effects with those in the model."""
         flow = self.source.choice(self.flows)
         flags, server, number = self.last_segments[flow.key]
         by_client = True
@@ -207,7 +210,7 @@ class RandomPackets(StageTest):
         self.last_segments[flow.key] = flags, self._compare_segment(flow.to(server), by_client, flags, number), number
 
     def _compare_segment(self, flow: Flow, by_client: bool, flags: str, number: int) -> Server:
-        """Send a segment to the switch and the model, and compare; return the server that it reached or came from."""
+        """Send a segment to switch and model, and compare; return the server that received or sent the segment."""
         payload = b"data" if flags == "PA" else b""
         frame: Any
         if by_client:
@@ -263,12 +266,12 @@ class RandomPackets(StageTest):
         return cells | {(name, WEB.id): self.model.counters[name, WEB.id] for name in CONNECTION_COUNTERS}
 
     def _candidates(self) -> int:
-        """Return the number of the model's candidates: one that has disappeared has become its connection's pin."""
+        """Return the number of the model's candidates; it falls when a candidate becomes its connection's pin."""
         keys = self.model.memory.of(Register.CANDIDATE_KEY)
         return sum(keys[index] != 0 for register, index in self.cells if register is Register.CANDIDATE_KEY)
 
     def _readable(self, values: Iterable[int], aged: int) -> dict[str, object]:
-        """Return cells by name; of a key: fingerprint with state, and its stamp in halves of a pause."""
+        """Return cells by name; of a key, fingerprint and state together, and its stamp in halves of a pause."""
         readable: dict[str, object] = {}
         for (register, index), value in zip(self.cells, values, strict=True):
             name = f"{register.rsplit('.', 1)[-1]}[{index}]"

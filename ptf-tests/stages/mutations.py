@@ -1,4 +1,4 @@
-"""Invalid bytes: each frame gets exactly one verdict, and every frame out is valid."""
+"""Test with invalid bytes: each frame has exactly one verdict, and every frame that leaves is valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.names import Counter, DropReason, PuntReason
 
 FRAMES = 2000
 SHORTEST = 22
-"""Bytes; Linux drops a shorter frame whose tag it cannot remove."""
+"""Bytes of the shortest frame; Linux drops a shorter frame whose tag it cannot remove."""
 
 
 def seeds() -> list[Packet]:
@@ -38,7 +38,7 @@ def seeds() -> list[Packet]:
 
 
 def mutated(source: random.Random, frame: bytes) -> bytes:
-    """Return the frame with one to four changed bytes, mostly in the headers; some frames are truncated or padded."""
+    """Return the frame with one to four changed bytes, usually in the headers; some frames are truncated or padded."""
     data = bytearray(frame)
     for _ in range(source.randint(1, 4)):
         data[source.randrange(min(len(data), 80))] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
@@ -53,8 +53,10 @@ def mutated(source: random.Random, frame: bytes) -> bytes:
 
 
 class OneVerdictEach(StageTest):
-    """For mutations of valid frames, the same in every run, there are as many verdicts as frames and as many frames out
-    as the verdicts require. Each frame out has a right IPv4 header checksum, and the switch continues to work.
+    """Mutations of valid frames, the same in every run, cause one verdict each.
+
+    As many frames leave as the verdicts require, each with a valid IPv4 header checksum, and the switch still works
+    afterwards.
     """
 
     def runTest(self) -> None:

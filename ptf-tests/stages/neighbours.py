@@ -1,4 +1,4 @@
-"""Neighbours that move: a controller runs beside the switch, and packets follow ARP where it is plausible."""
+"""Tests of neighbours that move: a controller runs during the test, and packets follow plausible ARP messages."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from sluice.features.balance.trace import Trace
 from sluice.names import Meter, PuntReason, Register, Table
 
 PROBE_S = 0.2
-"""Seconds to wait for a probe; a probe to an unknown neighbour is dropped, and another one is sent."""
+"""Seconds to wait for a probe; the switch drops a probe to an unknown neighbour, and the test sends another one."""
 
 PLACES = [f"02:00:00:00:aa:{number:02x}" for number in range(64)]
 """MAC addresses for neighbours that move."""
 
 
 def configuration(switch: Any, election_id: int) -> str:
-    """Return the plan's network as a configuration with which the controller does not refresh its neighbours itself."""
+    """Return a configuration with the plan's network, in which the controller does not refresh neighbours by itself."""
     at = switch.parameters
     interfaces = "".join(
         f'- {{port: {switch.number(port)}, mac: "{port.mac}", address: {port.address}/24}}\n' for port in PORTS
@@ -90,14 +90,14 @@ class Running:
             self.error = error
 
     def close(self) -> None:
-        """Stop it, as Ctrl-C would."""
+        """Stop the controller, as Ctrl-C does."""
         if self._thread.is_alive() and self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(AWAIT_S)
 
 
 class ControlledTest(StageTest):
-    """Base: a controller is the switch's primary until the end of the test."""
+    """Base class: a controller is the primary controller of the switch until the end of the test."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -127,21 +127,21 @@ class ControlledTest(StageTest):
             time.sleep(0.01)
 
     def place(self) -> str:
-        """Return a MAC address that no neighbour had before."""
+        """Return a MAC address that no neighbour has had before."""
         return next(self._places)
 
     def sends_arp(
         self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = ""
     ) -> None:
-        """Send an ARP with this address and MAC address as sender; without a target, a gratuitous one."""
+        """Send an ARP message with this address and MAC address as sender; without a target, a gratuitous one."""
         sender = CLIENT_HOST.mac if port is CLIENT else S1_HOST.mac
         arp = ARP(op=op, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target or address)
         self.inject(port, layers(Ether(dst=to, src=sender), arp))
 
     def goes_to(self, host: Host) -> str | None:
-        """Return the MAC address to which the switch sends a packet for a host; None if it sends none.
+        """Return the MAC address to which the switch sends a packet for a host; None if the switch sends no packet.
 
-        Each probe has a number, so that a late probe is not taken for the next one.
+        Each probe has a number, so that a late probe is not mistaken for the next one.
         """
         source = UPLINK_HOST if host.port is not UPLINK_HOST.port else CLIENT_HOST
         probe = b"probe %d of a place" % next(self._probes)
@@ -157,7 +157,7 @@ class ControlledTest(StageTest):
         return None
 
     def followed(self, host: Host, mac: str) -> None:
-        """Wait until packets for a host go to this MAC address."""
+        """Wait until the switch sends packets for a host to this MAC address."""
         self._until(lambda: self.goes_to(host) == mac, f"packets for {host.address} to go to {mac}")
 
     def known(self) -> set[str]:
@@ -167,7 +167,7 @@ class ControlledTest(StageTest):
 
 
 class ServerMoves(ControlledTest):
-    """If a server's address moves to another MAC address, packets follow every kind of ARP that reports it, unasked."""
+    """If a server's address moves to another MAC address, packets follow every kind of ARP message that reports it."""
 
     def runTest(self) -> None:
         self.followed(S1_HOST, S1_HOST.mac)
@@ -180,7 +180,7 @@ class ServerMoves(ControlledTest):
 
 
 class ServerStays(ControlledTest):
-    """Implausible ARPs are ignored: a host of another port, our own addresses, MAC addresses that no station has."""
+    """Implausible ARP senders are ignored: hosts of another port's network, the router, MAC addresses of no station."""
 
     def runTest(self) -> None:
         self.followed(S1_HOST, S1_HOST.mac)
@@ -202,12 +202,12 @@ class ServerStays(ControlledTest):
                 self._behind(port)
                 self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
         for op in (1, 2):
-            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # requests no address of ours
+            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # requests no address of the router
             self._behind(POOL_A)
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 
     def _behind(self, port: Port) -> None:
-        """Send a plausible ARP message by the same port, and wait until packets go to its MAC address.
+        """Send a plausible ARP message by this port, and wait until packets are sent to its MAC address.
 
         The controller has then processed all earlier messages.
         """
@@ -218,7 +218,7 @@ class ServerStays(ControlledTest):
 
 
 class AskerIsLearned(ControlledTest):
-    """A host that requests an address of ours is learned without a request by the controller."""
+    """A host that requests an address of the router is learned without a request by the controller."""
 
     def runTest(self) -> None:
         for number, target in enumerate((CLIENT.address, WEB.address), start=77):
@@ -228,7 +228,7 @@ class AskerIsLearned(ControlledTest):
 
 
 class AnswerWaitsForItsClient(ControlledTest):
-    """The SYN-ACK to a client whose MAC address is unknown waits for the ARP reply, and leaves, counted once."""
+    """The SYN-ACK to a client whose MAC address is unknown waits for the ARP reply, is then sent, and counts once."""
 
     def runTest(self) -> None:
         client = Host(CLIENT, "10.0.1.77", self.place())
@@ -242,7 +242,7 @@ class AnswerWaitsForItsClient(ControlledTest):
         answer = flow.syn_ack()
         self.inject(flow.server.host.port, answer)
         while (question := self._next(ARP, CLIENT)[ARP]).pdst != client.address:
-            pass  # skips the controller's requests at its start
+            pass  # skips the requests that the controller sends at its start
         self.assertEqual(question.psrc, CLIENT.address)
         self.sends_arp(CLIENT, client.address, client.mac, op=2, to=CLIENT.mac, target=CLIENT.address)
         expected: Any = flow.at_client(answer)

@@ -1,6 +1,6 @@
-"""Stage `connections`: the life of a pin (docs/reference/pipeline.md): its states, their changes, their lifetimes.
+"""Tests of the life of a pin (docs/reference/pipeline.md): its states, the changes of state, and the lifetimes.
 
-The cells are written, so that no test waits for the time that it is about.
+The tests write the cells of pins, so that no test waits until a lifetime has passed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sluice.dataplane.pins import CLOSED, LIFETIMES, RESET
 from sluice.names import PinState
 
 AGE = 20
-"""Age in ticks of a stamp that is written; a packet that counts leaves a younger one."""
+"""Age in ticks of the stamps that the tests write; a packet that renews a pin writes a later stamp."""
 
 
 class States(StageTest):
-    """Every kind of packet in every state changes the state, and keeps the slot, as in the model; the pin stays."""
+    """Every kind of packet, in every state, changes the state and renews the slot as in the model; the server stays."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -36,7 +36,7 @@ class States(StageTest):
 
 
 class OtherServers(StageTest):
-    """A packet of another server changes nothing of the pin, whatever its kind."""
+    """A packet of a server to which the connection is not pinned does not change the pin."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -50,7 +50,7 @@ class OtherServers(StageTest):
 
 
 class Lifetimes(StageTest):
-    """In each state a slot is kept for its time and no longer: then a SYN of another connection takes it."""
+    """A slot is occupied for the lifetime of its state; afterwards a SYN of another connection claims the slot."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -69,7 +69,7 @@ class Lifetimes(StageTest):
 
 
 class OwnSyn(StageTest):
-    """A SYN of a pin's own ports draws anew if both ends have closed, the server has reset, or the pin has expired."""
+    """A SYN of a pinned connection draws a new server if both ends closed, the server reset, or the pin expired."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S2: 1})

@@ -1,4 +1,4 @@
-"""Stage `ports`: is the frame for the router, and which protocol is it?"""
+"""Tests of stage `ports`: which frames are for the router, and which protocol a frame carries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sluice.names import DropReason
 
 
 class UnknownPort(StageTest):
-    """A port that is not configured accepts no frame, not even for another port's address."""
+    """A port that is not configured accepts no frame, not even one to another port's MAC address."""
 
     def runTest(self) -> None:
         self.drops(SPARE_PLACE, Flow(WEB, S1).syn(), DropReason.PORT_UNKNOWN)
 
 
 class OtherMac(StageTest):
-    """A frame for another station, as a hub or a flooding switch delivers it, is dropped."""
+    """A frame to another station, as a hub or a flooding switch delivers it, is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).syn()
@@ -26,21 +26,21 @@ class OtherMac(StageTest):
 
 
 class MacOfOtherPort(StageTest):
-    """Each port has its own MAC address: a frame for another port's address is not for us."""
+    """A frame to the MAC address of another port of the router is dropped."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), Ether_dst=UPLINK.mac), DropReason.NOT_FOR_US)
 
 
 class BroadcastIpv4(StageTest):
-    """Broadcast is for ARP only."""
+    """An IPv4 packet in a broadcast frame is dropped; only ARP may be broadcast."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), Ether_dst=BROADCAST), DropReason.NOT_FOR_US)
 
 
 class OurMac(StageTest):
-    """A frame for the router is routed, in both directions."""
+    """A frame to the router is routed, in both directions."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

@@ -1,4 +1,4 @@
-"""Stage `rates`: the registers of response rates after known trains of packets."""
+"""Tests of stage `rates`: the registers of response rates after known series of packets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sluice.names import RATE_TICK_US, DropReason, Register
 from sluice.switch.targets import TOFINO
 
 STEP = 64
-"""Units of the rate clock: 65.5 ms, about the time of a segment with all its checks."""
+"""Units of the rate clock: 65.5 ms, about the time that a test needs for a segment with all checks."""
 LONG = 1 << 18
-"""Units of the rate clock: 268 s, so that few steps or none end during a test."""
+"""Units of the rate clock: 268 s, so that few or no steps end during a test."""
 HEADERS = 40
 """Bytes of a segment without payload, from the IPv4 header on."""
 
@@ -36,14 +36,14 @@ def segment(source: Host, to: Host, payload: bytes) -> Packet:
 
 @dataclass
 class Twin:
-    """What the Python model of the response-rate estimator expects in a slot's registers."""
+    """Expected values of a response's registers (last time and bytes), by the Python model of the rate estimator."""
 
     last: int = 0
     content: int = 0
 
 
 class Measured(StageTest):
-    """Base of the tests that read the registers, which must equal the model's by the switch's own time."""
+    """Base class of the tests that compare the registers with the model, which uses the switch's own times."""
 
     def measure(self, step: int, mask: int = 0) -> None:
         """Measure response rates until the end of the test."""
@@ -52,14 +52,14 @@ class Measured(StageTest):
         self.measure_rates(step, mask)
 
     def cells(self, key: Tuple5) -> tuple[int, int, int]:
-        """Return fingerprint, time of the last packet and bytes in the slot of a response, its own or not."""
+        """Return fingerprint, time of the last packet, and bytes in a response's slot, which another may occupy."""
         slot = self.place(key).slot
         flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
-        # On Tofino the bytes are a pair, with the first packet of a step apart.
+        # On Tofino the bytes are a pair, in which the first packet of a step is separate.
         return flow >> 32, flow & 0xFFFFFFFF, (content >> 32) + (content & 0xFFFFFFFF)
 
     def place(self, key: Tuple5) -> Response:
-        """Return where the switch stores a response."""
+        """Return the place of a response in the switch's registers."""
         return key.response(self.switch.pipeline.target is TOFINO)
 
     def two_of_one_slot(self) -> tuple[Flow, Flow]:
@@ -70,11 +70,11 @@ class Measured(StageTest):
         return first, Flow.of(next(others), WEB, S3)
 
     def assertNotMeasured(self, key: Tuple5) -> None:
-        """Assert that the response's slot is still cleared."""
+        """Assert that the response's slot is still empty."""
         self.assertEqual(self.cells(key), (0, 0, 0))
 
     def assertAdded(self, key: Tuple5, size: int) -> int:
-        """Assert that a packet of ``size`` bytes was counted; return the steps since the packet before."""
+        """Assert that a packet of `size` bytes was counted; return the steps since the packet before."""
         fingerprint, last, content = self.cells(key)
         twin = self.twins.setdefault(key, Twin())
         steps = last // self.step - twin.last // self.step
@@ -83,7 +83,7 @@ class Measured(StageTest):
         return steps
 
     def assertStays(self, key: Tuple5) -> None:
-        """Assert that no packet was counted since."""
+        """Assert that no packet of the response was counted since the last `assertAdded`."""
         twin = self.twins[key]
         self.assertEqual(self.cells(key), (self.place(key).owner, twin.last, twin.content))
 
@@ -108,7 +108,7 @@ class OffByDefault(Measured):
 
 
 class Train(Measured):
-    """After each segment of a train, sent without waiting, the registers equal the model's to the bit."""
+    """After each segment of a series, sent without waiting, the registers equal those of the model exactly."""
 
     def runTest(self) -> None:
         source = random.Random(7)
@@ -119,7 +119,7 @@ class Train(Measured):
 
 
 class Pauses(Measured):
-    """After pauses of every length, made by setting back the last packet's time, the window is as in the model."""
+    """After pauses of every length the window equals that of the model; the test sets back the last packet's time."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -130,11 +130,11 @@ class Pauses(Measured):
             twin = self.twins[flow.key]
             twin.last -= pause * LONG
             self.switch.registers.write(Register.RATE_FLOW, place.slot, place.owner << 32 | twin.last)
-            self.assertIn(self.answers_with(flow, 1000), (pause, pause + 1))  # a step may end meanwhile
+            self.assertIn(self.answers_with(flow, 1000), (pause, pause + 1))  # a step may end before the segment
 
 
 class WithinAStep(Measured):
-    """Within a step all bytes are added."""
+    """All bytes of packets within one step are added."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -144,7 +144,7 @@ class WithinAStep(Measured):
 
 
 class WhatCounts(Measured):
-    """Data counts, with or without FIN; SYN-ACK, bare ACK, FIN and RST do not, and neither do the client's segments."""
+    """Data is counted, with or without FIN; SYN-ACK, bare ACK, FIN, RST and the client's segments are not."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -163,7 +163,7 @@ class WhatCounts(Measured):
 
 
 class OptionsCount(Measured):
-    """Bytes are those of the IPv4 packet, TCP options included; an ACK with options still counts as bare."""
+    """The counted bytes are those of the IPv4 packet with TCP options; an ACK with options still counts as bare."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -176,7 +176,7 @@ class OptionsCount(Measured):
 
 
 class Unpinned(Measured):
-    """A response is measured without a pin, by the 5-tuple that its client sees."""
+    """A response of a connection without a pin is measured, by the 5-tuple that the client uses."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -184,7 +184,7 @@ class Unpinned(Measured):
 
 
 class Routed(Measured):
-    """A routed response of a host inside is measured too; a packet from outside is not."""
+    """A routed response of an inside host is measured too; a packet from an outside port is not."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -198,7 +198,7 @@ class Routed(Measured):
 
 
 class NotForwarded(Measured):
-    """A packet without a route is no response."""
+    """A packet without a route is not measured as a response."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -208,7 +208,7 @@ class NotForwarded(Measured):
 
 
 class FlowSample(Measured):
-    """Under a mask, only responses whose fingerprint has zeros there are measured: about the intended share."""
+    """With a mask, only responses whose fingerprint is 0 in the mask's bits are measured: about the intended share."""
 
     def runTest(self) -> None:
         self.measure(LONG, mask=3)
@@ -225,7 +225,7 @@ class FlowSample(Measured):
 
 
 class Collision(Measured):
-    """Of two responses in one slot the first is measured, and the second only after the first has ended."""
+    """Of two responses in one slot the first is measured; the second is measured only after the first has ended."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -258,7 +258,7 @@ class SilentForWeeks(Measured):
 
 
 class Saturates(Measured):
-    """A window with the largest value keeps it."""
+    """A window with the largest value keeps that value when bytes are added."""
 
     def runTest(self) -> None:
         self.measure(LONG)

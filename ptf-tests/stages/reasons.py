@@ -1,4 +1,4 @@
-"""Every drop and punt reason is tested."""
+"""Tests that every drop reason and every punt reason (why the controller receives a packet) is tested."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ UNREACHABLE = {
     "intake.NoCpuHeader tests what can be tested from outside",
 }
 STATED = ("drops", "answers", "punts", "reports_sender", "assertLimited", "refuses")
-"""Methods whose calls state the effects of a packet, with its reasons."""
+"""Methods whose calls state the effects of a packet, with its drop or punt reason."""
 
 
 def stated(enum: str) -> set[str]:
-    """Return the members of an enum that the tests' own calls of those methods name."""
+    """Return the members of an enum that the tests name in calls of the methods in STATED."""
     members: set[str] = set()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
@@ -30,7 +30,7 @@ def stated(enum: str) -> set[str]:
 
 
 class EveryDropReason(StageTest):
-    """Every drop reason is asserted by a test, except those that cannot be reached, each with an explanation."""
+    """Every drop reason is asserted by a test, except for unreachable reasons, each with an explanation."""
 
     def runTest(self) -> None:
         tested = stated("DropReason")

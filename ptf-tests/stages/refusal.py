@@ -1,4 +1,4 @@
-"""Stage `refusal`: a refused SYN is answered by a RST, or dropped silently."""
+"""Tests of stage `refusal`: a refused SYN is answered by an RST, or dropped silently."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OPTIONS = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (12345, 0)), ("NOP", No
 
 
 class Reset(Crowd):
-    """Base of the tests in which a refused SYN is answered."""
+    """Base class of the tests in which the switch answers a refused SYN."""
 
     def resets(self, frame: Packet, *changes: Changes, payload: int = 0, vlan: int | None = None) -> None:
-        """Send a SYN; assert that the switch sends a RST to its sender, and no other frame."""
+        """Send a SYN; assert that the switch sends an RST to the SYN's sender, and no other frame."""
         sent: Any = frame
         ip, tcp = sent[IP], sent[TCP]
         network: dict[str, Any] = {"src": ip.dst, "dst": ip.src, "ttl": RESET_TTL, "id": ip.id}
@@ -40,7 +40,7 @@ class Reset(Crowd):
 
 
 class ResetOfService(Reset):
-    """A SYN above a service's limit is answered by a RST, whichever bucket refuses it: destination's or service's."""
+    """A refused SYN to a service is answered by an RST, whether the bucket of destination or service refuses it."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT, answer_reset=True)
@@ -60,7 +60,7 @@ class ResetOfService(Reset):
 
 
 class ResetOfHost(Reset):
-    """A SYN above a host's limit is answered by a RST; the host receives nothing."""
+    """A SYN above a host's limit is answered by an RST; the host receives nothing."""
 
     def runTest(self) -> None:
         self.exhausts(S3_HOST, answer_reset=True)
@@ -69,7 +69,7 @@ class ResetOfHost(Reset):
 
 
 class ResetNumbers(Reset):
-    """The RST acknowledges the SYN and its payload, also where the sequence numbers wrap."""
+    """The RST acknowledges the SYN and the SYN's payload, also if sequence numbers wrap."""
 
     def runTest(self) -> None:
         self.exhausts(S3_HOST, answer_reset=True)
@@ -78,7 +78,7 @@ class ResetNumbers(Reset):
 
 
 class ResetOddHeaders(Reset):
-    """The RST has no IPv4 options, and keeps a tag; a first fragment, whose length is unknown, is dropped silently."""
+    """The RST has no IPv4 options, but the SYN's tag; a first fragment, of unknown length, is dropped silently."""
 
     def runTest(self) -> None:
         self.exhausts(S3_HOST, answer_reset=True)
@@ -90,7 +90,7 @@ class ResetOddHeaders(Reset):
 
 
 class SilentBesideReset(Reset):
-    """Each destination has its own way of refusing."""
+    """Of two destinations, one answers refused SYNs by RSTs, and the other drops them."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)

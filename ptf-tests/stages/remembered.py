@@ -1,4 +1,7 @@
-"""Remembered clients of content services: one server's (`sticky: client`), or guesses that an agent checks."""
+"""Tests of remembered clients of content services, whose next connection opens to a server without an agent.
+
+With `sticky: client` that server is final; as a guess, an agent checks it when the request arrives.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,14 @@ FAST_OPEN: list[tuple[Any, Any]] = [("MSS", 1400), (34, bytes(8)), ("NOP", None)
 """Options with a Fast Open cookie (RFC 7413, section 4.1.1)."""
 
 STAMP = (1 << 30) - 1
-"""Mask of the time in a cell of the memory."""
+"""Mask of the time in a cell of the memory of clients."""
 
 GUESSED_MSS = 1446
-"""MSS announced to a guessed server's client: segment and header guessed_h fit in an Ethernet frame."""
+"""MSS in the SYN-ACK of a guessed server, so that a segment and the header guessed_h fit in an Ethernet frame."""
 
 
 class Remembering(ContentTest):
-    """Base: SHOP remembers clients for some seconds."""
+    """Base class: SHOP remembers clients for some seconds."""
 
     GENERATION = 7
 
@@ -59,18 +62,18 @@ class Remembering(ContentTest):
         self.switch.registers.clear(Register.REMEMBERED_CLIENTS)
 
     def shop(self, generation: int, remember: int) -> None:
-        """Change SHOP's generation and how long it remembers clients, until the end of the test."""
+        """Change SHOP's generation, and how many ticks it remembers clients, until the end of the test."""
         self.replace(entries.content(SHOP, generation, remember), entries.content(SHOP))
 
     def remembers(self, how: Remember, client_port: int = 39000) -> None:
-        """Open a connection whose agent orders the switch to remember its client."""
+        """Open a connection whose agent orders the switch to remember the client."""
         flow = self.flow(client_port=client_port)
         self.opens_group(flow)
         self.ordered(flow, flow.order(remember=how, generation=self.GENERATION))
 
 
 class StickyClient(Remembering):
-    """Later connections of the client go to its server without agent and translation, whatever the weights are."""
+    """Later connections of the client reach its server without agent and translation, whatever the weights are."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -91,7 +94,10 @@ class StickyClient(Remembering):
 
 
 class MemoryEnds(Remembering):
-    """A memory ends by time, by new rules, or if its server drains or is removed: an agent gets the connection."""
+    """A client is forgotten after a time, after new rules, and if its server drains or is removed.
+
+    Its next connection is then sent to an agent.
+    """
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -112,10 +118,13 @@ class MemoryEnds(Remembering):
 
 
 class UseRenewsMemory(Remembering):
-    """Each handshake with the remembered server renews the memory; a SYN alone, or one after the time, does not."""
+    """Each handshake with the remembered server renews the memory of the client.
+
+    A SYN alone does not renew the memory, and a handshake after the time has passed does not either.
+    """
 
     AGE = 15_000
-    """Age in ticks, of a time of 20,000."""
+    """Age in ticks, below the time of 20,000 ticks for which SHOP remembers clients."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -124,13 +133,13 @@ class UseRenewsMemory(Remembering):
         self.cell = (Register.REMEMBERED_CLIENTS, crc32(ends) % REMEMBERED_CLIENTS)
 
     def stamp(self) -> int:
-        """Return the time in the client's memory."""
+        """Return the time of the client in the memory, in ticks."""
         (value,) = self.switch.registers.read([self.cell])
         self.assertTrue(value, "the client is not remembered")
         return value & STAMP
 
     def ages(self, ticks: int) -> int:
-        """Make the memory older by ``ticks``; return its time."""
+        """Make the client's entry in the memory older by `ticks`; return the entry's time."""
         (value,) = self.switch.registers.read([self.cell])
         self.switch.registers.write(*self.cell, value - ticks)
         return self.stamp()
@@ -158,7 +167,7 @@ class UseRenewsMemory(Remembering):
 
 
 class AgentsTurnRenewsNoMemory(UseRenewsMemory):
-    """The client's ACK on a connection that an agent has opened does not renew its memory."""
+    """The client's ACK on a connection that an agent has opened does not renew the memory of the client."""
 
     def runTest(self) -> None:
         self.shop(self.GENERATION, 20_000)
@@ -173,8 +182,10 @@ class AgentsTurnRenewsNoMemory(UseRenewsMemory):
 
 
 class Unread(Remembering):
-    """Without agents a client's SYN claims its slot as spliced, for a server of the stable choice. Connections that
-    agents have spliced are still translated, and unread connections continue when the agents are back.
+    """Without agents a client's SYN claims a slot, as if spliced, for a server by capacity.
+
+    Connections that agents have spliced are still translated. Connections that no agent read continue when the agents
+    are back.
     """
 
     def runTest(self) -> None:
@@ -203,8 +214,9 @@ class Unread(Remembering):
 
 
 class RefusalForgets(Remembering):
-    """If a remembered server refuses its client's connection, the memory ends, and an agent takes the next one. A RST
-    that answers no SYN does not end the memory.
+    """If a remembered server refuses a connection by an RST, the client is forgotten.
+
+    The client's next SYN then reaches an agent. An RST that answers no SYN does not have this effect.
     """
 
     def runTest(self) -> None:
@@ -222,7 +234,7 @@ class RefusalForgets(Remembering):
 
 
 class AnothersRefusalForgetsNothing(Remembering):
-    """A server's refusal does not end the memory of another server, written meanwhile."""
+    """If another server has been remembered since, a refusal by the old server does not remove it from the memory."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -238,10 +250,10 @@ class AnothersRefusalForgetsNothing(Remembering):
 
 
 class Guess(Remembering):
-    """Base: SHOP remembers the client's last server as a guess."""
+    """Base class: SHOP remembers the client's last server as a guess, which an agent checks."""
 
     def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
-        """Return a connection to the remembered server after its handshake, with the options kept for content."""
+        """Return a connection to the guessed server after its handshake, with options as content connections have."""
         self.remembers(Remember.GUESS, first_port)
         flow = self.flow(**client)
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
@@ -257,7 +269,7 @@ class Guess(Remembering):
     def asks(
         self, flow: ContentFlow, payload: bytes = REQUEST, *, server_has_sent: bool = False, **fields: Any
     ) -> None:
-        """Send payload of the client; assert that it reaches the agent, with the options of the handshake."""
+        """Send payload of the client; assert that the agent receives it, with the options of the handshake."""
         segment_fields: dict[str, Any] = {"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields}
         data = flow.request(payload, **segment_fields)
         self.forwards(
@@ -269,7 +281,7 @@ class Guess(Remembering):
 
 
 class GuessedRight(Guess):
-    """The agent forwards the request unchanged and leaves the connection: its numbers are the server's own."""
+    """After a right guess the agent forwards the request unchanged, and the switch translates no sequence numbers."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -282,7 +294,7 @@ class GuessedRight(Guess):
 
 
 class GuessedWrong(Guess):
-    """The guessed server gets a RST and no request; the right one's answers are translated to the known numbers."""
+    """A wrongly guessed server receives an RST and no request; the right server's numbers are translated."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -305,12 +317,12 @@ class GuessedWrong(Guess):
         self.assertEqual(self.loads(X3), [1])
 
     def reaches_agent_guessed_no_more(self, flow: ContentFlow) -> None:
-        """Send the request again meanwhile; assert that it reaches an agent."""
+        """Send the request again before the agent has opened another connection; assert that an agent receives it."""
         self.asks(flow)
 
 
 class GuessedPieces(Guess):
-    """Each segment of a request, in any order, carries the client's initial number and the guessed server."""
+    """Each segment of a request, in any order, reaches the agent with the client's first number and guessed server."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -320,7 +332,7 @@ class GuessedPieces(Guess):
 
 
 class GuessedServerSpeaks(Guess):
-    """An agent's packets show whether the guessed server has already sent data, or its FIN."""
+    """The packets that an agent receives show whether the guessed server has already sent data or its FIN."""
 
     def runTest(self) -> None:
         for port, (payload, flags) in enumerate(((b"x", "PA"), (b"", "FA")), start=44000):
@@ -333,7 +345,10 @@ class GuessedServerSpeaks(Guess):
 
 
 class GuessedIsTaken(Guess):
-    """By an order an agent gets both sides' packets, and then splices; the order has to name the client's number."""
+    """After an agent's order the agent receives both sides' packets of a guessed connection, and can then splice it.
+
+    The order must contain the client's initial sequence number.
+    """
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -352,7 +367,7 @@ class GuessedIsTaken(Guess):
 
 
 class SynWithPayload(Guess):
-    """A request in a SYN (RFC 7413), which no rule would read, goes to an agent, whatever is remembered."""
+    """A request in a SYN (RFC 7413), which no agent would read, reaches an agent even if the client is remembered."""
 
     def runTest(self) -> None:
         for port, how in enumerate((Remember.GUESS, Remember.CLIENT), start=40000):
@@ -366,7 +381,7 @@ class SynWithPayload(Guess):
 
 
 class SynWithPayloadOfAGuessedConnection(Guess):
-    """A SYN with payload after one without is dropped: before the server's answer, after it, and with an ACK."""
+    """A SYN with payload after a SYN without payload is dropped: before and after the server's answer, and with ACK."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
@@ -383,7 +398,7 @@ class SynWithPayloadOfAGuessedConnection(Guess):
 
 
 class CookieRequest(Guess):
-    """A SYN that requests a Fast Open cookie has no payload: it goes to the guessed server, without that option."""
+    """A SYN that requests a Fast Open cookie has no payload: it reaches the guessed server, without that option."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
@@ -397,7 +412,7 @@ class CookieRequest(Guess):
 
 
 class GuessedOptions(Guess):
-    """Options may be missing, or in any order; as in Linux, an impossible one ends them."""
+    """Options may be missing or in any order; options after an impossible one are ignored, as in Linux."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)

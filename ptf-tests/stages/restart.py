@@ -1,4 +1,4 @@
-"""A restarted controller finds all state in the switch; a standby controller changes nothing."""
+"""Tests of restarts: a restarted controller reads all state from the switch; a standby controller changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.names import Meter, PinState
 
 
 class Takeover(StageTest):
-    """A new primary with a higher election id reads all tables, times, meters and the program; packets still pass."""
+    """A new primary with a higher election id reads tables, timeouts, meters and the program; packets still pass."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -49,7 +49,7 @@ class Takeover(StageTest):
 
 
 class Standby(StageTest):
-    """A second controller with a lower election id may read and not write; its end changes nothing."""
+    """A second controller with a lower election id may read but not write; its end changes nothing."""
 
     def runTest(self) -> None:
         backup = self.switch.session(0 if self.switch.client.election_id == 1 else 1)
@@ -65,7 +65,7 @@ class Standby(StageTest):
 
 
 class WithoutController(StageTest):
-    """Without any session the switch keeps working: pins, weights and routes are its own."""
+    """Without any session the switch keeps working, because pins, weights and routes are in the switch."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

@@ -1,4 +1,4 @@
-"""Stage `requests`: clients that were admitted before are remembered, and have a bucket of their own."""
+"""Tests of stage `requests`: admitted clients are remembered, and their next SYNs use a separate token bucket."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MINUTE = 916
 
 
 def memory(client: str, destination: str) -> tuple[int, int]:
-    """Return a client's cell and fingerprint, as AdmittedClients of p4src/v1model/externs/clients.p4 computes them."""
+    """Return a client's cell and fingerprint, as AdmittedClients in p4src/v1model/externs/clients.p4 computes them."""
     hashed = zlib.crc32(from_text(client).packed + from_text(destination).packed)
     return hashed % ADMITTED_CLIENTS, hashed // ADMITTED_CLIENTS
 
 
 class Remembered(Crowd):
-    """Base of the tests of the memory, which start with an empty one."""
+    """Base class of the tests of the memory of clients, which is empty at the start."""
 
     def setUp(self) -> None:
         super().setUp()
         self.switch.registers.clear(Register.ADMITTED_CLIENTS)
 
     def stamp(self, client: str, destination: str) -> int | None:
-        """Return when the client was last admitted, in ticks; None if it is not in the memory."""
+        """Return the tick at which the client was last admitted; None if the client is not remembered."""
         cell, fingerprint = memory(client, destination)
         (value,) = self.switch.registers.read([(Register.ADMITTED_CLIENTS, cell)])
         if self.switch.pipeline.target is TOFINO:
@@ -46,7 +46,7 @@ def stranger(number: int) -> Host:
 
 
 class ReturningService(Remembered):
-    """An admitted client's next connection to a service passes above the limit; an unknown client's does not."""
+    """An admitted client's next connection to a service is admitted above the limit; an unknown client's is refused."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT, remember=MINUTE)
@@ -63,7 +63,7 @@ class ReturningService(Remembered):
 
 
 class ReturningHost(Remembered):
-    """A returning client's SYN to a host without a service passes too, although no connection table holds it."""
+    """A returning client's SYN to a host without a service is admitted, although such connections are not pinned."""
 
     def runTest(self) -> None:
         self.exhausts(S1_HOST, remember=MINUTE, known=5)
@@ -99,7 +99,7 @@ class KnownFromBefore(Remembered):
 
 
 class Forgotten(Remembered):
-    """After the time, a client is unknown again; each SYN that passes renews the time."""
+    """After the configured time a client is unknown again; each admitted SYN renews the time."""
 
     def runTest(self) -> None:
         self.exhausts(S1_HOST, remember=2)
@@ -116,7 +116,7 @@ class Forgotten(Remembered):
 
 
 class PerDestination(Remembered):
-    """A client that one destination remembers is unknown to another."""
+    """A client that is remembered for one destination is unknown for another."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
@@ -138,7 +138,7 @@ class NoMemory(Remembered):
 
 
 class Displaced(Remembered):
-    """Of two clients with one cell the newest is remembered, and neither is mistaken for the other."""
+    """Of two clients that share a cell, the last is remembered, and neither is mistaken for the other."""
 
     def runTest(self) -> None:
         cell, fingerprint = memory(CLIENT_HOST.address, S1_HOST.address)

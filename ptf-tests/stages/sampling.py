@@ -1,4 +1,4 @@
-"""Stage `sampling`: destinations of packets towards inside, as clients addressed them, in a ring."""
+"""Tests of stage `sampling`: for packets that leave by inside ports, the switch writes the destination into a ring."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ HALF = ALL // 2
 
 SENT = 2000
 AT_LEAST, AT_MOST = 600, 1400
-"""Bounds of the samples, of half of SENT packets. On Tofino's model a draw depends on earlier draws: the count of 400
-packets has a standard deviation of 34 (20 runs); with independent draws it would be 10. The bounds are 5 and 17 of
-these deviations away from half.
+"""Bounds of the number of samples if half of SENT packets are sampled.
+
+On Tofino's model a draw depends on earlier draws: the count of 400 packets has a standard deviation of 34 (20 runs);
+with independent draws the deviation would be 10. The bounds are 5 and 17 of these deviations away from half.
 """
 
 
 class Sampled(StageTest):
-    """Base of the tests that read the ring."""
+    """Base class of the tests that read the ring of sampled destinations."""
 
     def count(self) -> int:
         """Return the number of destinations sampled since the ring was cleared."""
         return self.switch.registers.read([(Register.SAMPLE_NEXT, 0)])[0]
 
     def assertSampled(self, *destinations: str) -> None:
-        """Assert that the ring has exactly these destinations, in order."""
+        """Assert that the ring contains exactly these destinations, in this order."""
         self.assertEqual(self.count(), len(destinations))
         values = self.switch.registers.read([(Register.SAMPLE_RING, place) for place in range(len(destinations) + 1)])
         addresses = [str(from_number(value, IPV4_BITS)) for value in values]
@@ -50,7 +51,7 @@ class OffByDefault(Sampled):
 
 
 class All(Sampled):
-    """Every packet towards inside is sampled: to a service by the service's address, and routed packets."""
+    """Every packet to an inside port is sampled, with its original destination: a service or a host."""
 
     def runTest(self) -> None:
         self.sample(ALL)
@@ -64,7 +65,7 @@ class All(Sampled):
 
 
 class NotFromInside(Sampled):
-    """Packets from inside are not sampled: neither answers nor other packets of servers."""
+    """Packets from inside ports are not sampled, whether answers or other packets of servers."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -75,7 +76,7 @@ class NotFromInside(Sampled):
 
 
 class BeforeTheLimit(Sampled):
-    """A refused request is sampled too: a hot spot is what clients request, not what they get."""
+    """A refused request is sampled too, because a hot spot is what clients request, not what is admitted."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, 1)
@@ -97,7 +98,7 @@ class BeforeTheLimit(Sampled):
 
 
 class SampledOnce(Sampled):
-    """A packet that passes twice is sampled once."""
+    """A packet that passes the pipeline twice is sampled once."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -108,19 +109,19 @@ class SampledOnce(Sampled):
 
 
 class Half(Sampled):
-    """Half of the packets are sampled, at random."""
+    """With a share of one half, half of the packets are sampled at random."""
 
     def runTest(self) -> None:
         self.sample(HALF)
         frame = bytes(between(CLIENT_HOST, S1_HOST)[0])
         self.flood(CLIENT, (frame for _ in range(SENT)))
-        # The fences of `flood` go to the router itself, and are not sampled.
+        # The fences of `flood` are sent to the router itself, and are not sampled.
         self.assertGreater(self.count(), AT_LEAST)
         self.assertLess(self.count(), AT_MOST)
 
 
 class RingWraps(Sampled):
-    """The ring keeps the newest destinations, and the count continues, also past 2^32."""
+    """The ring contains the newest destinations, and the count of samples continues, also past 2^32."""
 
     def runTest(self) -> None:
         self.sample(ALL)

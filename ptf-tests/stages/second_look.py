@@ -1,4 +1,7 @@
-"""Stage `second_look`: of the servers drawn, a new connection goes to the one with the least load for its weight."""
+"""Tests of stage `second_look`: of the drawn candidate servers, the one with the least load for its weight is used.
+
+A server's load is its number of open connections.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 
 class GoesToTheLighter(SecondLookTest):
-    """If the first draw has more open connections, the other server is taken, pinned and counted, each once."""
+    """If the first candidate has more open connections, the second one is selected, pinned and counted, each once."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -33,7 +36,7 @@ class GoesToTheLighter(SecondLookTest):
 
 
 class StaysWithTheFirst(SecondLookTest):
-    """With equal loads, or if the first draw has the smaller one, the first draw is taken."""
+    """With equal loads, or if the first candidate has the smaller load, the first candidate is selected."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -45,7 +48,7 @@ class StaysWithTheFirst(SecondLookTest):
 
 
 class ForItsWeight(SecondLookTest):
-    """A server with three times the weight may have three times the load, with the new connection included."""
+    """A server with three times the weight may have three times the load, including the new connection."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1}, weight=3)
@@ -57,7 +60,7 @@ class ForItsWeight(SecondLookTest):
 
 
 class RoundingDecidesNothing(SecondLookTest):
-    """If weights differ only by rounding, servers with equal loads count as equal, and the first draw is taken."""
+    """Servers with equal loads count as equal if their weights differ only by rounding: the first one is selected."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 86}, weight=85)
@@ -68,7 +71,7 @@ class RoundingDecidesNothing(SecondLookTest):
 
 
 class GoesToTheThird(SecondLookTest):
-    """If the two servers drawn first have open connections and the third has fewer, the third is taken."""
+    """If the first two candidates have open connections, and the third has fewer, the third candidate is selected."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1, S3: 1}, looks=3)
@@ -80,7 +83,7 @@ class GoesToTheThird(SecondLookTest):
 
 
 class GoesToTheFourth(SecondLookTest):
-    """With four looks, the last of three others counts like the first, and the lightest of all is taken."""
+    """With four candidates the least loaded is selected, even if it is the last one."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -91,7 +94,7 @@ class GoesToTheFourth(SecondLookTest):
 
 
 class ThirdForItsWeight(SecondLookTest):
-    """The third server is compared with the lighter of the first two, by the weights of both."""
+    """The third candidate is compared with the less loaded of the first two, each relative to its weight."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 3, S3: 3}, weight=1, looks=3)
@@ -104,7 +107,7 @@ class ThirdForItsWeight(SecondLookTest):
 
 
 class IdleEndsTheLooking(SecondLookTest):
-    """A third server is considered only while the lighter of the two has a connection, whatever the third's weight."""
+    """A third candidate is considered only if the first two have connections, whatever the third candidate's weight."""
 
     NEEDS = (Register.LOAD_THIRD,)
 
@@ -118,7 +121,7 @@ class IdleEndsTheLooking(SecondLookTest):
 
 
 class StaleOfAThird(SecondLookTest):
-    """Connections that the controller has marked as ended do not count for the third and fourth server either."""
+    """Connections that the controller has marked as ended do not count for the third and fourth candidates either."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -131,7 +134,7 @@ class StaleOfAThird(SecondLookTest):
 
 
 class RefusingIsPreferredToNone(SecondLookTest):
-    """Until its next SYN-ACK, a server that refuses SYNs gets only connections whose first draw it is."""
+    """Until its next SYN-ACK, a server that refuses SYNs receives only connections whose first candidate it is."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -151,7 +154,7 @@ class RefusingIsPreferredToNone(SecondLookTest):
 
 
 class RefusingThird(SecondLookTest):
-    """A refusing server is not taken as the third or fourth server either."""
+    """A refusing server is not selected as the third or fourth candidate either."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -165,7 +168,7 @@ class RefusingThird(SecondLookTest):
 
 
 class OtherResetsAreNoRefusal(SecondLookTest):
-    """The RST of an answered connection, and a RST without ACK, do not show that the server refuses connections."""
+    """The RST of an answered connection, and an RST without ACK, do not mark the server as refusing."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -178,7 +181,7 @@ class OtherResetsAreNoRefusal(SecondLookTest):
 
 
 class RepeatedSynStays(SecondLookTest):
-    """A repeated SYN stays with its connection's server, whatever the loads have become, and counts once."""
+    """A repeated SYN reaches its connection's server, however the loads have changed, and counts once."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -189,7 +192,7 @@ class RepeatedSynStays(SecondLookTest):
 
 
 class EndsOnce(SecondLookTest):
-    """The server's FIN lowers the load once; the client's does not. The same with and without second look."""
+    """The server's FIN reduces the load once, and the client's does not, with one candidate or several."""
 
     def runTest(self) -> None:
         for port, with_look in ((40001, False), (40002, True)):
@@ -207,7 +210,7 @@ class EndsOnce(SecondLookTest):
 
 
 class ResetByServer(SecondLookTest):
-    """The server's RST ends a connection for its load too."""
+    """The server's RST ends a connection for the server's load."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -216,7 +219,7 @@ class ResetByServer(SecondLookTest):
 
 
 class ResetInTheClientsName(SecondLookTest):
-    """A client's RST ends a connection for its load until the server's next packet shows that it continues."""
+    """A client's RST reduces the load until the server's next packet shows that the connection continues."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -228,7 +231,7 @@ class ResetInTheClientsName(SecondLookTest):
 
 
 class PortsUsedAgain(SecondLookTest):
-    """A SYN after the end of the connection before counts for the server that it is pinned to."""
+    """A SYN that reuses the ports of an ended connection counts for the server to which it is pinned."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -240,7 +243,10 @@ class PortsUsedAgain(SecondLookTest):
 
 
 class EndedUnseen(SecondLookTest):
-    """Connections that the controller has marked as ended do not count; a negative difference counts as no load."""
+    """A server's load is its counted connections minus those that the controller has marked as ended.
+
+    A negative result counts as no load.
+    """
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -255,7 +261,7 @@ class EndedUnseen(SecondLookTest):
 
 
 class Evicted(SecondLookTest):
-    """A connection that loses its slot before its end is counted for its server; one that has ended is not."""
+    """A connection that loses its slot before it ends is counted for its server; an ended connection is not."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)
@@ -270,7 +276,7 @@ class Evicted(SecondLookTest):
 
 
 class CandidateMoves(SecondLookTest):
-    """A connection that moves off a draining server ends there, and counts for its new server, when it moves."""
+    """A connection that moves from a draining server ends there for the load, and counts for its new server."""
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
@@ -287,7 +293,7 @@ class CandidateMoves(SecondLookTest):
 
 
 class InTheSecondWay(SecondLookTest):
-    """If another connection has the slot in way 1, the second pass claims the slot in way 2."""
+    """If another connection occupies the slot in way 1, a SYN's second pass claims the slot in way 2 (second hash)."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -302,7 +308,7 @@ class InTheSecondWay(SecondLookTest):
 
 
 class MeteredOnce(SecondLookTest):
-    """The second pass takes no second token; a refused SYN does not read loads."""
+    """A SYN's second pass takes no second token, and a refused SYN does not read loads."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -317,7 +323,7 @@ class MeteredOnce(SecondLookTest):
 
 
 class DrawsDiffer(SecondLookTest):
-    """The two draws are independent: the other draw is distributed by weight among the remaining servers."""
+    """The draw of the second candidate is independent of the first: it is by weight among the remaining servers."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1, S3: 3})
@@ -335,7 +341,7 @@ class DrawsDiffer(SecondLookTest):
 
 
 class Even(SecondLookTest):
-    """Base: WEB draws evenly, from the start of its sequence, so that no draw depends on chance."""
+    """Base class: WEB draws servers evenly from the start of its sequence, so that no draw is random."""
 
     WEIGHTS: Mapping[Server, int] = {S1: 128, S2: 85, S3: 43}
     DRAWS = 120
@@ -347,7 +353,7 @@ class Even(SecondLookTest):
         self.replace(entries.service(WEB, shares=sum(self.WEIGHTS.values())), entries.service(WEB))
 
     def destinations(self, idle: Iterable[Server] = ()) -> list[str]:
-        """Return where DRAWS successive new connections go; the servers of ``idle`` have no load before each."""
+        """Return the addresses that DRAWS new connections reach; servers in `idle` have no load before each of them."""
         taken: list[str] = []
         for port in range(40000, 40000 + self.DRAWS):
             ((_, frame),) = self.exchange(plan.CLIENT, Flow(WEB, S1, client_port=port).syn()).frames
@@ -357,15 +363,16 @@ class Even(SecondLookTest):
         return taken
 
     def others(self, group: int, weights: Mapping[Server, int]) -> list[str]:
-        """Return where connections go if S1 is always drawn first, has the highest load, and names this group."""
+        """Return the addresses that connections reach if S1, with the highest load, is drawn first with this group."""
         self.insert(entries.others(group, weights))
         self.replace(entries.ratios(WEB, {S1: 128}, {S1: group}), entries.ratios(WEB, plan.RATIOS[WEB]))
         self.busy(S1, 1_000_000)
         return self.destinations(weights)
 
     def assertEven(self, taken: list[str], weights: Mapping[Server, int]) -> None:
-        """Assert that after every connection each server has had its share to within 2.5 connections. Of random draws,
-        one series in fifty would stay that close.
+        """Assert that after every connection each server has received its share to within 2.5 connections.
+
+        Only one in fifty series of random draws would be that close.
         """
         total = sum(weights.values())
         for count in range(1, len(taken) + 1):
@@ -377,7 +384,7 @@ class Even(SecondLookTest):
 
 
 class DrawsEvenly(Even):
-    """A service with shares gives each server its turns about as far apart as its weight implies."""
+    """In a service with shares, successive draws of a server are about equally far apart, according to its weight."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -385,7 +392,7 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """If servers are left out and the weights sum to half of the shares, draws are even too."""
+    """Draws are even also if servers are omitted and the weights sum to half of the shares."""
 
     WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
 
@@ -399,7 +406,7 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """The other draw is even too, among the servers in the first server's group."""
+    """The draw of the second candidate is also even, among the servers in the group of the first."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -407,7 +414,7 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """In a large pool the other server is drawn evenly from all servers."""
+    """In a large pool the second candidate is drawn evenly from all servers."""
 
     def runTest(self) -> None:
         others = {S2: 170, S3: 86}
@@ -415,7 +422,7 @@ class LargePoolsEvenly(Even):
 
 
 class SequenceOfItsOwn(Even):
-    """A connection moves its service's sequence on by two points, and no other service's."""
+    """A connection advances the sequence of its service by two points, and that of no other service."""
 
     DRAWS = 1
 
@@ -428,7 +435,7 @@ class SequenceOfItsOwn(Even):
 
 
 class OpensAgainFromTheSecondWay(SecondLookTest):
-    """If a connection closed in way 2 begins again in way 1, which has become free, it counts as open once."""
+    """If a connection that was closed in way 2 begins again in way 1, whose slot is free, it counts as open once."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -443,7 +450,7 @@ class OpensAgainFromTheSecondWay(SecondLookTest):
 
 
 class ServersOwnSynIsNoConnection(SecondLookTest):
-    """A SYN that a server sends from its service's port opens no connection, whatever its slot holds."""
+    """A SYN that a server sends from its service's port opens no connection, whatever its slot contains."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -457,8 +464,9 @@ class ServersOwnSynIsNoConnection(SecondLookTest):
 
 
 class LoadsAreTheOpenPins(SecondLookTest):
-    """For random packets of few connections, while servers drain and return, a load is the number of open pins and of
-    pins that lost their slot before their end.
+    """For random packets of few connections, a server's load is the number of its open pins.
+
+    The load also includes connections that lost their slot before they ended. Servers drain and return during the test.
     """
 
     def runTest(self) -> None:
@@ -484,8 +492,8 @@ class LoadsAreTheOpenPins(SecondLookTest):
             if pin.state < PinState.SERVER_CLOSING
         )
         self.assertGreater(open_pins.total(), len(ports) // 4)
-        # On a slow switch pins expire meanwhile. A load includes connections that lost their slot, until a controller's
-        # sweep.
+        # On a slow switch pins expire before the comparison. Until a controller's sweep, a load includes connections
+        # that lost their slot.
         evicted = self.switch.registers.read([(Register.LOAD_EVICTED, server.id) for server in SERVED])
         loads = {f"s{server.id}": open_pins[server.id] + count for server, count in zip(SERVED, evicted, strict=True)}
         self.assertLoads(**loads)

@@ -1,4 +1,4 @@
-"""Stage `connections`: when a slot is free again, and for which connections."""
+"""Tests of stage `connections`: when a slot of the connection table is free again, and for which connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sluice.names import PinState
 
 
 class ReuseClosed(StageTest):
-    """The ports of a closed connection can be used again at once, with a new draw, whichever end closed first."""
+    """The ports of a closed connection can be reused at once, with a new draw, whichever end closed first."""
 
     def runTest(self) -> None:
         for closing in ("client", "server", "reset"):
@@ -42,7 +42,7 @@ class ReuseClosed(StageTest):
 
 
 class ReuseHalfClosed(StageTest):
-    """A half-closed connection is not closed: its repeated SYN and the client's further packets go to its server."""
+    """A repeated SYN and further packets of the client reach the server of a half-closed connection."""
 
     def runTest(self) -> None:
         for closing in ("client", "server"):
@@ -62,7 +62,7 @@ class ReuseHalfClosed(StageTest):
 
 
 class ReuseNeverAnswered(StageTest):
-    """A SYN without an answer in the pending time holds no slot: repeated, it draws anew."""
+    """A SYN that was not answered within the pending timeout occupies no slot; its repetition is drawn anew."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
@@ -72,7 +72,7 @@ class ReuseNeverAnswered(StageTest):
 
 
 class ReuseOfTheSameServer(StageTest):
-    """If such a repeated SYN draws the same server again, the connection does not count as moved."""
+    """A SYN that is drawn anew and reaches the same server as before does not count as moved."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.PENDING, age=self.switch.times["pending_time"] + 1)
@@ -80,7 +80,7 @@ class ReuseOfTheSameServer(StageTest):
 
 
 class ReuseNeverCompleted(StageTest):
-    """A handshake that was answered and never completed holds its slot for the answered time."""
+    """A handshake that was answered but not completed occupies its slot until the answered timeout."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.ANSWERED, age=self.switch.times["answered_time"] + 1)
@@ -89,7 +89,7 @@ class ReuseNeverCompleted(StageTest):
 
 
 class ReuseIdle(StageTest):
-    """The ports of an idle connection are used again: the SYN draws anew."""
+    """A SYN with the ports of a connection that was idle for longer than the idle timeout is drawn anew."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
@@ -99,8 +99,9 @@ class ReuseIdle(StageTest):
 
 
 class IdleButNotReplaced(StageTest):
-    """A connection beyond its idle time, whose slot no other connection has taken, is still found, and its server's
-    packets renew it. A SYN of its ports goes to the same server.
+    """A connection whose idle timeout has passed still has its pin if no other connection has claimed the slot.
+
+    Packets of its server renew the pin. A SYN with its ports reaches the same server.
     """
 
     def runTest(self) -> None:
@@ -113,7 +114,7 @@ class IdleButNotReplaced(StageTest):
 
 
 class ReplacedWhenIdle(StageTest):
-    """If another connection takes the slot of an idle one, the idle one goes by capacity."""
+    """If another connection claims the slot of an idle connection, the idle one's packets are sent by capacity."""
 
     def runTest(self) -> None:
         flows = crowd()
@@ -126,7 +127,7 @@ class ReplacedWhenIdle(StageTest):
 
 
 class KeptAlive(StageTest):
-    """Keepalives from either end keep a connection's slot beyond the idle time: the server's answers renew it."""
+    """Keepalives of either end preserve a slot beyond the idle timeout, because the server's ACKs renew the pin."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16)
@@ -144,7 +145,7 @@ class KeptAlive(StageTest):
 
 
 class ClaimedInTheClientsName(StageTest):
-    """ACKs and data with wrong numbers keep no slot, since the server does not answer as for its own connection."""
+    """ACKs and data with wrong numbers do not renew a pin, because the server does not acknowledge such segments."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16)
@@ -159,8 +160,10 @@ class ClaimedInTheClientsName(StageTest):
 
 
 class NothingShortens(StageTest):
-    """A SYN-ACK repeated in an established connection changes no state. A SYN starts a new handshake, but does not
-    shorten the time that the server's packets gave: a forged SYN ends nothing.
+    """A SYN-ACK that is repeated in an established connection changes no state.
+
+    A SYN starts a new handshake, but does not shorten the lifetime that the server's packets set, so a forged SYN ends
+    no connection.
     """
 
     def runTest(self) -> None:
@@ -178,7 +181,7 @@ class NothingShortens(StageTest):
 
 
 class Flood(StageTest):
-    """Unanswered SYNs that share both slots with established connections all go by capacity, and evict nothing."""
+    """Unanswered SYNs that share both slots with established connections are sent by capacity, and evict none."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd(late=40))
@@ -193,7 +196,7 @@ class Flood(StageTest):
 
 
 class FloodGone(StageTest):
-    """Slots that a flood has claimed are held for the pending time only."""
+    """Slots that a flood of SYNs has claimed are free after the pending timeout."""
 
     def runTest(self) -> None:
         flows = crowd()

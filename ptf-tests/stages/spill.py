@@ -1,4 +1,4 @@
-"""Caps on open connections: the controller's own code reads the loads, and writes weights and the meter."""
+"""Tests of caps on open connections: the controller's own code reads the loads, and writes weights and the meter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVED = {server.id: server for server in (S1, S2)}
 
 
 class Capped(StageTest):
-    """Base: all connections go to s1 up to its cap, then to s2 up to its cap; then they are refused."""
+    """Base class: connections are sent to s1 up to its cap, then to s2 up to its cap, and then refused."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -30,7 +30,7 @@ class Capped(StageTest):
         self.look()
 
     def look(self) -> None:
-        """Do what the controller does ten times a second."""
+        """Update full servers and weights by the loads, as the controller does ten times a second."""
         loads = self.switch.registers.read([(Register.LOAD_FIRST, server) for server in CAPS])
         self.view.update_full(CAPS, dict(zip(CAPS, loads, strict=True)))
         weights = {SERVED[number]: weight for number, weight in self.view.weights.items()}
@@ -38,7 +38,7 @@ class Capped(StageTest):
         self.switch.modify([entries.ratios(WEB, weights), entry(Meter.ADMISSION, WEB.id, bucket)])
 
     def fill(self) -> list[Flow]:
-        """Open as many connections as both servers may have."""
+        """Open as many connections as the caps of both servers allow."""
         flows = [Flow(WEB, server, client_port=40001 + n) for n, server in enumerate((S1, S1, S2))]
         for flow in flows:
             self.assertFalse(self.view.refuses)
@@ -47,7 +47,7 @@ class Capped(StageTest):
         return flows
 
     def refuses(self, port: int) -> None:
-        """Send a new connection's SYN; assert that it is dropped, and changes no state."""
+        """Send the SYN of a new connection; assert that it is dropped, and changes no state."""
         flow = Flow(WEB, S1, client_port=port)
         counted = ((Counter.OFFERED, WEB.id), (Counter.REFUSED, WEB.id))
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, *counted)
@@ -55,7 +55,7 @@ class Capped(StageTest):
 
 
 class SpillsThenSheds(Capped):
-    """Above a cap, connections go to the next server; with both full they are refused, and open ones continue."""
+    """Above a cap, connections reach the next server; if both are full, new ones are refused and open ones continue."""
 
     def runTest(self) -> None:
         first, _, last = self.fill()
@@ -68,7 +68,7 @@ class SpillsThenSheds(Capped):
 
 
 class RoomReturns(Capped):
-    """A server's FIN makes room for one connection, to that server."""
+    """The FIN of a full server makes room for one new connection to that server."""
 
     def runTest(self) -> None:
         _, second, _ = self.fill()
@@ -82,7 +82,7 @@ class RoomReturns(Capped):
 
 
 class PendingStays(Capped):
-    """A repeated SYN stays with its connection's server, although that server and then all servers are full."""
+    """A repeated SYN reaches its connection's server, although that server and then all servers are full."""
 
     def runTest(self) -> None:
         self.establishes(Flow(WEB, S1, client_port=40001))
@@ -97,7 +97,7 @@ class PendingStays(Capped):
 
 
 class BeyondUntilTheLook(Capped):
-    """Connections before the controller's next read go where they did before: so much a cap can be exceeded."""
+    """Connections that begin before the controller's next reading can still reach a full server, above its cap."""
 
     def runTest(self) -> None:
         for port in (40001, 40002, 40003):
@@ -107,8 +107,9 @@ class BeyondUntilTheLook(Capped):
 
 
 class GroupRefusesItsAgents(ContentTest):
-    """If all servers of a group are full, new SYNs of its agents are refused. A repeated SYN of a pinned connection is
-    not, and clients still reach their agent.
+    """If all servers of a group are full, new SYNs of the group's agents are refused.
+
+    The repeated SYN of a pinned connection is not refused, and clients still reach their agent.
     """
 
     def runTest(self) -> None:

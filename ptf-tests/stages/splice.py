@@ -1,4 +1,4 @@
-"""Stages `agents` and `splice`: connections that an agent opens and the switch then translates."""
+"""Tests of stages `agents` and `splice`: an agent opens connections, which the switch then translates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice.names import DropReason, PinState, SpliceStatus
 
 
 class ClientsSynClaimsNothing(ContentTest):
-    """Handshake and request of an unknown client go to an agent, and its answers to the client, without a slot."""
+    """Handshake and request of an unknown client reach an agent, and the answers reach the client, without a slot."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -41,7 +41,7 @@ class ClientsSynClaimsNothing(ContentTest):
 
 
 class FloodTakesNoSlot(ContentTest):
-    """SYNs of a thousand clients do not change the connection table."""
+    """SYNs of a thousand clients to a content service do not change the connection table."""
 
     def runTest(self) -> None:
         flows = [self.flow(client=f"20.1.{number >> 8}.{number & 255}") for number in range(1000)]
@@ -51,7 +51,7 @@ class FloodTakesNoSlot(ContentTest):
 
 
 class AgentsTurn(ContentTest):
-    """From the agent's SYN to the splice, packets of both sides go to the agent, and the agent's to the server."""
+    """From an agent's SYN to the splice, packets of both sides reach the agent, and the agent's reach the server."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -66,7 +66,7 @@ class AgentsTurn(ContentTest):
 
 
 class Spliced(ContentTest):
-    """After the order, both sides' packets bypass the agent, with sequence and acknowledgement numbers translated."""
+    """After the order to splice, packets bypass the agent, with translated sequence and acknowledgement numbers."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -76,7 +76,7 @@ class Spliced(ContentTest):
 
 
 class SelectiveAcknowledgements(ContentTest):
-    """One to four SACK blocks, which are the server's numbers, are translated like acknowledgements."""
+    """One to four SACK blocks, which contain the server's numbers, are translated like acknowledgements."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -99,7 +99,10 @@ class SelectiveAcknowledgements(ContentTest):
 
 
 class Windows(ContentTest):
-    """The server's windows are shifted, to at most 65,535 and at least 1 unless they are 0; those of SYNs are not."""
+    """The server's windows are shifted as ordered: to at most 65,535, and to at least 1 unless they are 0.
+
+    Windows of SYNs are not shifted.
+    """
 
     def runTest(self) -> None:
         cases = {
@@ -118,8 +121,9 @@ class Windows(ContentTest):
 
 
 class ClientWindows(ContentTest):
-    """Towards a server that does not scale windows, the client's windows are shifted up, to 65,535 at most. The windows
-    of SYNs, and those of the server, are not.
+    """For a server that does not scale windows, the client's windows are shifted up, to at most 65,535.
+
+    Windows of SYNs, and windows of the server, are not shifted.
     """
 
     def runTest(self) -> None:
@@ -140,7 +144,7 @@ class ClientWindows(ContentTest):
 
 
 class WindowsOfBothSides(ContentTest):
-    """Both shifts of an order apply, each in its direction, also beside SACK blocks."""
+    """Both shifts of an order apply, each in its direction, also in segments with SACK blocks."""
 
     def runTest(self) -> None:
         flow = self.established(-4, 3)
@@ -159,7 +163,10 @@ class WindowsOfBothSides(ContentTest):
 
 
 class ErrorsAboutSegments(ContentTest):
-    """An ICMP error about a server's segment quotes the server's number, since the server would otherwise ignore it."""
+    """In an ICMP error about a server's segment, the switch restores the sequence number that the server has sent.
+
+    The server would ignore an error that quotes another sequence number.
+    """
 
     def runTest(self) -> None:
         flow = self.established()
@@ -187,7 +194,7 @@ class ErrorsAboutSegments(ContentTest):
 
 
 class OrdersAreIdempotent(ContentTest):
-    """The same order again is confirmed again; another order no longer changes anything."""
+    """A repeated order is confirmed again; a different order after the splice changes nothing."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -213,7 +220,7 @@ class OrdersOfOthers(ContentTest):
 
 
 class MalformedOrders(ContentTest):
-    """Orders with an unknown operation, turn or scale are unsupported."""
+    """Orders with an unknown operation, turn or scale are dropped as unsupported."""
 
     def runTest(self) -> None:
         order = self.flow().order()
@@ -223,7 +230,7 @@ class MalformedOrders(ContentTest):
 
 
 class GroupsAreForAgents(ContentTest):
-    """A packet to a group is dropped if it comes from a client, or from any host on a port without an agent."""
+    """A packet to a group is dropped if a client sent it, or if it arrived on a port without an agent."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -235,7 +242,7 @@ class GroupsAreForAgents(ContentTest):
 
 
 class WithoutASlot(ContentTest):
-    """A packet of an agent or a server whose connection has no slot is dropped, since its translation is lost."""
+    """A packet of an agent or a server is dropped if its connection has no slot, because the translation is unknown."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -244,7 +251,7 @@ class WithoutASlot(ContentTest):
 
 
 class ForgedSyn(ContentTest):
-    """A forged SYN in the client's name does not change a spliced connection: the server challenges it (RFC 5961)."""
+    """A forged SYN in the client's name does not change a spliced connection; the server challenges it (RFC 5961)."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -255,7 +262,7 @@ class ForgedSyn(ContentTest):
 
 
 class SynWithPayload(ContentTest):
-    """In the agent's turn, a SYN with a request goes to the agent; after the splice it is dropped."""
+    """A SYN with a request is sent to the agent before the splice, and dropped afterwards."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -268,7 +275,7 @@ class SynWithPayload(ContentTest):
 
 
 class PortUsedAgain(ContentTest):
-    """Once a connection has begun to end, a SYN of its ports goes to an agent, whose own SYN claims the slot anew."""
+    """After the first FIN of a connection, a SYN with its ports is sent to an agent, whose own SYN claims the slot."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -282,7 +289,7 @@ class PortUsedAgain(ContentTest):
 
 
 class PortUsedAgainAfterItsEnd(ContentTest):
-    """After both sides have ended a connection, packets of its ports go to an agent, not to the old server."""
+    """After both sides have ended a connection, packets with its ports are sent to an agent, not to the old server."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -300,7 +307,7 @@ class PortUsedAgainAfterItsEnd(ContentTest):
 
 
 class SynOfALiveConnection(ContentTest):
-    """A RST and a SYN, which any host can forge, free no slot: the server's packets restore the connection."""
+    """An RST and a SYN, which any host can forge, free no slot: the server's packets restore the connection."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -311,7 +318,7 @@ class SynOfALiveConnection(ContentTest):
 
 
 class Leaves(ContentTest):
-    """An agent leaves a server by a RST to its group, and opens another group; the old server's packets are dropped."""
+    """An agent leaves a server by an RST to its group and opens another group; the old server's packets are dropped."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -337,8 +344,8 @@ class LateAnswersOfALeftServer(ContentTest):
                 self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
                 answer = flow.reply(b"late" if kind == "data" else b"", flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
                 if kind == "SYN-ACK":
-                    # It answers an earlier SYN of the agent, which could not distinguish it from the answer to its next
-                    # SYN.
+                    # This SYN-ACK answers an earlier SYN of the agent, which could not distinguish the SYN-ACK from the
+                    # answer to its next SYN.
                     self.drops(POOL_A, answer, DropReason.UNBOUND)
                 else:
                     self.server_reaches_agent(flow, answer)
@@ -349,7 +356,7 @@ class LateAnswersOfALeftServer(ContentTest):
 
 
 class AnotherAgentTakesOver(ContentTest):
-    """If an agent is removed, its connection's packets go to another agent, whose SYN takes the connection over."""
+    """If an agent is removed, its connection's packets reach another agent, whose SYN takes over the connection."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -366,7 +373,7 @@ class AnotherAgentTakesOver(ContentTest):
 
 
 class Resets(ContentTest):
-    """In the agent's turn a RST goes to the agent; after the splice it is translated, and ends the connection."""
+    """Before the splice an RST is sent to the agent; afterwards an RST is translated, and ends the connection."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -383,7 +390,7 @@ class Resets(ContentTest):
 
 
 class Keepalives(ContentTest):
-    """A keepalive (the number before the next one, at most one byte) is translated like any other segment."""
+    """A keepalive (at most one byte, with the number before the next one) is translated like any other segment."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -394,7 +401,7 @@ class Keepalives(ContentTest):
 
 
 class Ends(ContentTest):
-    """FINs of both sides end a spliced connection; its last packets are still translated."""
+    """FINs of both sides end a spliced connection, whose last packets are still translated."""
 
     def runTest(self) -> None:
         flow = self.established()

@@ -1,4 +1,4 @@
-"""Stage `transfers`: the cells of a transfer after each kind of segment, and after random ones as in the model."""
+"""Tests of stage `transfers`: the cells of a measured transfer after each kind of segment, and after random ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LONG = (OWNED_TICKS + 20) * TICK_US
 
 
 def sharing(flow: Flow, number: int = 1) -> list[Flow]:
-    """Return up to ``number`` other connections that are measured in the same slot."""
+    """Return up to `number` other connections that are measured in the same slot."""
     slot = flow.key.slot_1 % 4096
     connections = [Flow.of(key, WEB, S1) for key in bulk.keys(WEB, 60_000, seed=5) if key.slot_1 % 4096 == slot]
     return connections[:number]
 
 
 class Beginning(TransferTest):
-    """The SYN-ACK takes the slot, with all that identifies the connection; no segment is counted yet."""
+    """The SYN-ACK claims the slot, with all that identifies the connection; no segment is counted yet."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -49,7 +49,7 @@ class Beginning(TransferTest):
 
 
 class HandshakesRoundTrip(TransferTest):
-    """The first round trip is measured from the SYN-ACK to its ACK."""
+    """The first round trip is measured from the SYN-ACK to the client's ACK."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -60,7 +60,7 @@ class HandshakesRoundTrip(TransferTest):
 
 
 class AnsweredTwice(TransferTest):
-    """A repeated SYN-ACK gives no round trip."""
+    """After a repeated SYN-ACK, no round trip is measured from the handshake."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -98,7 +98,7 @@ class OtherServers(TransferTest):
 
 
 class NotFromItsBeginning(TransferTest):
-    """A connection whose handshake did not pass is not measured."""
+    """A connection whose handshake did not pass the switch is not measured."""
 
     def runTest(self) -> None:
         flow = self.put_pin(Flow(WEB, S1), PinState.ESTABLISHED, age=0)
@@ -108,7 +108,7 @@ class NotFromItsBeginning(TransferTest):
 
 
 class Sample(TransferTest):
-    """One of 2^n connections is measured: those whose fingerprint ends in n zeros."""
+    """With sampling n, one of 2^n connections is measured: those whose fingerprint ends in n zeros."""
 
     def runTest(self) -> None:
         self.replace(entries.managed(S1, measured=1, sampling=2), entries.managed(S1, measured=1))
@@ -125,7 +125,7 @@ class Sample(TransferTest):
 
 
 class SecondWay(TransferTest):
-    """A connection in way 2 has a number above those of way 1."""
+    """A connection in way 2 (pinned by its second hash) has a number above those of way 1."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
@@ -158,7 +158,7 @@ class Ended(Established):
     """A connection that has ended frees its slot after two seconds; its last acknowledgements still count."""
 
     def ends(self) -> None:
-        """Close from the server; its FIN counts as a byte in flight."""
+        """End the connection by a FIN of the server, which counts as a byte in flight."""
         self.sends(self.flow, 0, flags="FA")
         self.assertMeasured(self.flow, segments=1, under_way=MSS + 1)
         self.acknowledges(self.flow, MSS + 1)
@@ -183,7 +183,7 @@ class Reset(Ended):
 
 
 class Unanswered(TransferTest):
-    """A client that never answers, as in a SYN flood, keeps the slot for four seconds."""
+    """A handshake whose client never answers, as in a SYN flood, occupies the slot for four seconds."""
 
     def runTest(self) -> None:
         first = Flow(WEB, S1)
@@ -225,7 +225,7 @@ class ForeignAcknowledgements(Established):
 
 
 class OtherServersSegments(Established):
-    """Segments of a server other than the pinned one change nothing."""
+    """Segments of a server to which the connection is not pinned change nothing."""
 
     def runTest(self) -> None:
         cells = self.cells(self.flow)
@@ -234,7 +234,7 @@ class OtherServersSegments(Established):
 
 
 class RoundTrip(Established):
-    """One segment at a time is timed, until an ACK of all of it; least and mean round trip are stored."""
+    """One segment at a time is timed, until an ACK of the complete segment; least and mean round trip are stored."""
 
     def runTest(self) -> None:
         before = self.columns(self.flow)
@@ -253,7 +253,7 @@ class RoundTrip(Established):
 
 
 class LeastIsForgotten(Established):
-    """The least round trip is that of some minutes, so that a path that has become longer is noticed."""
+    """The least round trip is that of the last minutes, so that a longer path is noticed."""
 
     def runTest(self) -> None:
         least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
@@ -263,7 +263,7 @@ class LeastIsForgotten(Established):
 
 
 class Ambiguous(Established):
-    """Any retransmission ends the measurement, since its ACK is ambiguous (Karn & Partridge)."""
+    """Any retransmission ends the timing of a segment, because its ACK is ambiguous (Karn & Partridge)."""
 
     def runTest(self) -> None:
         self.sends_each((0, 1, 2, 1))
@@ -274,7 +274,7 @@ class Ambiguous(Established):
 
 
 class NumbersWrap(TransferTest):
-    """Numbers wrap at 2^32, and go on without a loss event; a later retransmission is one."""
+    """Sequence numbers wrap at 2^32 without a loss event; a later retransmission is a loss event."""
 
     first = (1 << 32) - 1500
 
@@ -292,7 +292,7 @@ class NumbersWrap(TransferTest):
         end = 0
         for done in range(
             3 * MSS, far, 1 << 30
-        ):  # the edge is moved in its cell, instead of 3 GB of segments; the ACKs are real
+        ):  # the test moves the edge in its cell, instead of sending 3 GB; the ACKs are real
             edge = (self.first + done + (1 << 30)) % (1 << 32)
             self.put(flow, Register.TRANSFER_EDGE, MSS << 32 | edge)
             self.acknowledges(flow, edge - ANSWER - 1)
@@ -303,16 +303,16 @@ class NumbersWrap(TransferTest):
 
 
 class Flight(Established):
-    """The largest flights of this interval and the one before are stored; older ones are not."""
+    """The largest flights of the current interval and of the interval before are stored, but none of older ones."""
 
     def interval_back(self, number: int) -> None:
-        """Set the flight's interval back by ``number``."""
+        """Set back the interval in the flow's cell of flights by `number`."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
 
     def flights(self) -> tuple[int, int]:
-        """Return the largest flights in bytes, of the interval before and of this one."""
+        """Return the largest flights in bytes, of the interval before and of the current interval."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         return (cell >> 24 & 0xFFFFFF) * 64, (cell & 0xFFFFFF) * 64
 
@@ -327,7 +327,7 @@ class Flight(Established):
         self.interval_back(1)
         self.sends(self.flow, 1920, 64)
         after = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
-        if (after >> 48) == (cell >> 48):  # no interval has begun meanwhile
+        if (after >> 48) == (cell >> 48):  # no interval has begun since
             self.assertEqual(self.flights(), (640, 704))
         self.put(self.flow, Register.TRANSFER_EDGE, ANSWER + 1 + 1984 + (1 << 30))
         self.sends(self.flow, 1984 + (1 << 30), 64)
@@ -335,7 +335,7 @@ class Flight(Established):
 
 
 class MovedPin(TransferTest):
-    """If a candidate answered the handshake, measuring the connection starts with the ACK that moves the pin to it."""
+    """If a candidate answered the handshake, the measurement starts with the ACK that moves the pin to that server."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -353,7 +353,7 @@ class MovedPin(TransferTest):
 
 
 class PortsAgain(Established):
-    """If a server accepts a new connection with the ports of one that the switch still has, all cells start again."""
+    """If a server accepts a new connection with the ports of one that is still pinned, all cells are reset."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -372,7 +372,7 @@ DSACK = (("NOP", None), ("NOP", None), ("SAck", (1, 2)))
 
 
 class RandomSegments(TransferTest):
-    """For random segments of both sides, the switch's cells equal the model's."""
+    """For random segments of both sides, the switch's cells equal those of the model."""
 
     seed = 1
 
@@ -393,12 +393,12 @@ class RandomSegments(TransferTest):
         return pins[0].state if pins else PinState.PENDING
 
     def table(self) -> dict[tuple[Register, int], int]:
-        """Return all cells that the segments may change."""
+        """Return all cells that the segments may change, with their values."""
         names = [(register, slot) for slot in self.slots for register in CELLS]
         return dict(zip(names, self.switch.registers.read(names), strict=True))
 
     def pause(self, microseconds: int) -> None:
-        """Set times in the switch's and the model's cells back by ``microseconds``."""
+        """Set back the times in the cells of the switch and of the model by `microseconds`."""
         for slot in self.slots:
             cells = {register: self.memory.of(register)[slot] for register in CELLS}
             for register, value in older(cells, microseconds).items():
@@ -406,7 +406,7 @@ class RandomSegments(TransferTest):
                 self.switch.registers.write(register, slot, value)
 
     def segment(self, flow: Flow) -> tuple[bool, Any]:
-        """Return a random segment, near the numbers in the flow's slot: whether the server sends it, and the frame."""
+        """Return a random segment, with numbers near those in the slot: whether the server sends it, and the frame."""
         slot = self.measured(flow).slot
         edge = self.memory.of(Register.TRANSFER_EDGE)[slot] & 0xFFFFFFFF
         acked = self.memory.of(Register.TRANSFER_ACKED)[slot] & 0xFFFFFFFF
@@ -437,7 +437,7 @@ class RandomSegments(TransferTest):
         return False, flow.request(bytes(draw((0, 0, 30))), flags=draw(FLAGS), options=options, **fields)
 
     def opening(self, flow: Flow) -> list[tuple[bool, Any]]:
-        """Return a handshake's segments; the SYN-ACK may be repeated, and its ACK lost."""
+        """Return the segments of a handshake, in which the SYN-ACK may be repeated, and the client's ACK lost."""
         number = self.source.choice((ANSWER, (1 << 32) - 2000, 0xFFFFFFFF))
         answer = (True, flow.reply(flags="SA", seq=number, ack=FIRST + 1))
         ack = (False, flow.request(flags="A", seq=FIRST + 1, ack=(number + 1) % (1 << 32)))
@@ -445,7 +445,7 @@ class RandomSegments(TransferTest):
         return [(False, flow.syn()), *answers, *[ack] * self.source.choice((0, 1, 1, 1))]
 
     def compare_segment(self, flow: Flow, by_server: bool, frame: Any) -> None:
-        """Send a segment to the switch and the model, and compare their cells."""
+        """Send a segment to the switch and the model, and compare the cells of both."""
         before = self.state(flow)
         cells = self.table()
         self.exchange(flow.server.host.port if by_server else CLIENT, frame)
@@ -476,7 +476,7 @@ class RandomSegments(TransferTest):
         self.nonzero_fields |= {name for name, value in self.columns(flow).items() if value}
 
     def _time(self, before: dict[Any, int], after: dict[Any, int], slot: int, state: PinState) -> int:
-        """Return the packet's time from the cells that it has changed; without a change, an arbitrary time."""
+        """Return the packet's time from the cells that the packet changed; without a change, an arbitrary time."""
         activity = (Register.TRANSFER_ACTIVITY, slot)
         if after[activity] != before[activity]:
             return after[activity] % (1 << TIME_BITS)

@@ -1,4 +1,4 @@
-"""Stage `translate`, and checksums: addresses and ports in both directions; scapy computes all expected checksums."""
+"""Tests of stage `translate`, and of checksums: addresses and ports are translated; scapy computes the checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SACK_OPTIONS = [("NOP", None), ("NOP", None), ("SAck", (5001, 6461, 7921, 9381))
 
 
 class BothWays(StageTest):
-    """In a whole exchange the server receives its own address and port, and the client the service's."""
+    """In a complete exchange the server receives packets to its own endpoint, the client packets from the service's."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -37,7 +37,7 @@ class SamePort(StageTest):
 
 
 class OptionsVerbatim(StageTest):
-    """TCP options pass unchanged, and the checksum that covers them stays right."""
+    """TCP options are forwarded unchanged, and the checksum that covers them stays valid."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -51,7 +51,7 @@ class OptionsVerbatim(StageTest):
 
 
 class FlagsVerbatim(StageTest):
-    """ECN, urgent pointer, reserved bits and window pass unchanged."""
+    """ECN, urgent pointer, reserved bits and window are forwarded unchanged."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -63,7 +63,7 @@ class FlagsVerbatim(StageTest):
 
 
 class Ipv4Options(StageTest):
-    """IPv4 options pass in both directions."""
+    """IPv4 options are forwarded in both directions."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -76,7 +76,7 @@ class Ipv4Options(StageTest):
 
 
 class Sizes(StageTest):
-    """Payloads of no, odd, even and large size are translated."""
+    """Packets with empty, odd, even and large payloads are translated."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -87,7 +87,7 @@ class Sizes(StageTest):
 
 
 class ChecksumCarries(StageTest):
-    """Incremental checksums are right for results of 0 and 0xffff and for all carries between."""
+    """Incremental checksums are valid for results of 0 and 0xffff and for all carries between."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -99,7 +99,7 @@ class ChecksumCarries(StageTest):
 
 
 class Udp(StageTest):
-    """A UDP service is translated in both directions."""
+    """Packets of a UDP service are translated in both directions."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -112,7 +112,7 @@ class Udp(StageTest):
 
 
 class UdpWithoutChecksum(Udp):
-    """A UDP checksum of 0, which stands for none, stays."""
+    """A UDP checksum of 0, which means no checksum, is unchanged."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D1)
@@ -135,7 +135,7 @@ class UdpChecksumOfZero(Udp):
 
 
 class ServerMoves(StageTest):
-    """A server's new address takes effect for its connections with the next packet."""
+    """A changed address of a server applies to its connections from the next packet on."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -145,7 +145,7 @@ class ServerMoves(StageTest):
 
 
 class ServerUnknown(StageTest):
-    """A packet whose draw names an unconfigured server has its own drop reason, and is not in the ledger."""
+    """A packet whose drawn server is not configured has its own drop reason, and is not counted for a server."""
 
     def runTest(self) -> None:
         self.delete(entries.server(S1))

@@ -1,4 +1,4 @@
-"""Stage `validate`: impossible lengths and addresses."""
+"""Tests of stage `validate`: packets with impossible lengths and addresses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sluice.names import RATE_FLOWS, DropReason, Register
 
 
 class LengthBelowHeader(StageTest):
-    """The total length is below the header length."""
+    """A packet whose total length is below its header length is dropped."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_len=19), DropReason.IPV4_LENGTH)
 
 
 class LengthBeyondFrame(StageTest):
-    """The total length exceeds the frame."""
+    """A packet whose total length exceeds the frame is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).data()
@@ -26,7 +26,7 @@ class LengthBeyondFrame(StageTest):
 
 
 class PaddedFrame(StageTest):
-    """Ethernet padding after the packet is neither a wrong length nor payload: a bare ACK stays bare."""
+    """Ethernet padding after a packet is neither a wrong length nor payload, so a bare ACK still counts as bare."""
 
     def runTest(self) -> None:
         flow = self.half_opens(Flow(WEB, S1))
@@ -42,7 +42,7 @@ class PaddedFrame(StageTest):
 
 
 class LaterFragment(StageTest):
-    """A fragment other than the first has no ports, and the bytes in their place are not read."""
+    """A fragment other than the first has no ports, and the bytes in their place are not used as ports."""
 
     def runTest(self) -> None:
         for more in ("", "MF"):
@@ -51,7 +51,7 @@ class LaterFragment(StageTest):
 
 
 class FirstFragmentTcp(StageTest):
-    """The first fragment has ports and is forwarded."""
+    """The first fragment of a TCP segment has ports and is forwarded."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))
@@ -59,7 +59,7 @@ class FirstFragmentTcp(StageTest):
 
 
 class FirstFragmentUdp(StageTest):
-    """The UDP length in a fragment is that of the whole datagram, more than the fragment holds."""
+    """The first fragment of a UDP datagram is forwarded, although the UDP length is that of the complete datagram."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)
@@ -68,7 +68,7 @@ class FirstFragmentUdp(StageTest):
 
 
 class MartianSource(StageTest):
-    """Packets with sources that no host has are dropped: loopback, this network, multicast, reserved, broadcast."""
+    """Packets with sources that no host has are dropped: loopback, 0.0.0.0/8, multicast, reserved, broadcast."""
 
     def runTest(self) -> None:
         for source in ("127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"):
@@ -76,7 +76,7 @@ class MartianSource(StageTest):
 
 
 class MartianDestination(StageTest):
-    """Packets to destinations that are not routed are dropped."""
+    """Packets to destinations that are never routed are dropped."""
 
     def runTest(self) -> None:
         for destination in ("127.0.0.1", "0.0.0.0", "224.0.0.251", "255.255.255.255"):
@@ -84,14 +84,14 @@ class MartianDestination(StageTest):
 
 
 class Land(StageTest):
-    """Packets with equal source and destination are dropped: the router would answer itself."""
+    """Packets with equal source and destination are dropped, because the router would answer itself."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=WEB.address), DropReason.MARTIAN)
 
 
 class TcpOffsetTooSmall(StageTest):
-    """The data offset is below 20 bytes."""
+    """A TCP segment whose data offset is below 20 bytes is dropped."""
 
     def runTest(self) -> None:
         for words in (0, 4):
@@ -99,21 +99,21 @@ class TcpOffsetTooSmall(StageTest):
 
 
 class TcpOffsetBeyondPacket(StageTest):
-    """The data offset exceeds the packet."""
+    """A TCP segment whose data offset exceeds the packet is dropped."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).ack(), TCP_dataofs=6), DropReason.L4_LENGTH)
 
 
 class TcpHeaderInPadding(StageTest):
-    """The packet ends inside the TCP header, whose rest would be padding."""
+    """A packet that ends inside the TCP header is dropped, although padding follows in the frame."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).ack(), IP_len=20 + 19), DropReason.L4_LENGTH)
 
 
 class UdpLength(StageTest):
-    """The UDP length is below its header's, or exceeds the packet."""
+    """A UDP datagram whose length is below its header's, or exceeds the packet, is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(DNS, D1).request(b"12345678")
@@ -122,7 +122,7 @@ class UdpLength(StageTest):
 
 
 class UdpShorterThanPacket(StageTest):
-    """A UDP length below the packet's is unusual, but allowed."""
+    """A UDP length below the packet's is unusual, but allowed: the packet is forwarded."""
 
     def runTest(self) -> None:
         frame = changed(plain(CLIENT_HOST, UPLINK_HOST.address), UDP_len=12, UDP_chksum=0)
@@ -130,7 +130,7 @@ class UdpShorterThanPacket(StageTest):
 
 
 class IcmpTooShort(StageTest):
-    """An ICMP message has less than eight bytes."""
+    """An ICMP message with less than eight bytes is dropped."""
 
     def runTest(self) -> None:
         frame = layers(
@@ -142,7 +142,7 @@ class IcmpTooShort(StageTest):
 
 
 class Valid(StageTest):
-    """The valid frames from which the other tests' frames are made are forwarded."""
+    """The valid frames from which the other tests derive their frames are forwarded."""
 
     def runTest(self) -> None:
         self.opens(Flow(WEB, S1))

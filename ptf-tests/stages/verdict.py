@@ -1,4 +1,4 @@
-"""The verdict: packets to and from the controller, and the limit on packets to it."""
+"""Tests of the verdict: packets to and from the controller, and the limit on packets to the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.names import Counter, DropReason, Meter, PuntReason
 
 
 class PacketOut(StageTest):
-    """The controller's packets leave by the port that they name, unchanged, and count as forwarded."""
+    """A packet-out leaves unchanged by the port in its header, and counts as forwarded."""
 
     def runTest(self) -> None:
         frame = octets(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1))
@@ -43,7 +43,7 @@ class VerdictsCountBytes(StageTest):
             frame = plain(CLIENT_HOST, UNROUTED, payload=bytes(length))
             counted = len(octets(frame)) + self.switch.counted_checksum
             self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), counted)
-        # With a forwarded frame the harness's own frames are counted, with the same number of bytes each time.
+        # For a forwarded frame the harness's own frames are counted too, with the same number of bytes each time.
         short, long = (
             self._counted_of(DropReason.NONE, plain(CLIENT_HOST, UPLINK_HOST.address, payload=bytes(length)))
             for length in (18, 918)
@@ -52,7 +52,7 @@ class VerdictsCountBytes(StageTest):
 
 
 class PacketOutOfAnyKind(StageTest):
-    """A packet of the controller is not parsed or changed, whether it is of another protocol, invalid, or ARP."""
+    """A packet-out is neither parsed nor changed, whether it is of another protocol, invalid, or ARP."""
 
     def runTest(self) -> None:
         bad = changed(Flow(WEB, S1).syn(), IP_version=6)
@@ -68,20 +68,20 @@ class PacketOutOfAnyKind(StageTest):
 
 
 class Punting(StageTest):
-    """Base of the tests of the limit."""
+    """Base class of the tests of the limit on packets to the controller."""
 
     def limit(self, reason: PuntReason, burst: int) -> None:
-        """Let ``burst`` packets to the controller pass, and no more."""
+        """Let the switch send `burst` packets with this punt reason to the controller, and no more."""
         self.meter(Meter.PUNT_LIMIT, reason, cir=0, cburst=burst, pir=0, pburst=burst)
 
     def assertLimited(self, outcome: Outcome, drop: DropReason, punt: PuntReason) -> None:
-        """Assert that the packet had a punt reason but did not reach the controller."""
+        """Assert that the packet had a punt reason, but that the controller did not receive it."""
         self.assertEqual((outcome.frames, outcome.packets), ([], []))
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS_LIMITED, punt): 1})
 
 
 class PuntLimited(Punting):
-    """An ARP reply above its punt reason's rate is dropped, with a reason of its own."""
+    """An ARP reply above the rate of its punt reason is dropped, with a drop reason of its own."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.ARP, 2)
@@ -94,7 +94,7 @@ class PuntLimited(Punting):
 
 
 class SendersLimited(Punting):
-    """Above the rate of `sender`, no sender is reported; requests are still answered, and replies to us reported."""
+    """Above the rate of `sender` no sender is reported; ARP requests are answered, replies to the router reported."""
 
     def runTest(self) -> None:
         answer = arp_answer(CLIENT_HOST, CLIENT.address)
@@ -110,7 +110,7 @@ class SendersLimited(Punting):
 
 
 class PuntLimitedKeepsReason(Punting):
-    """A packet that is dropped anyway, for its TTL or its neighbour, keeps its drop reason above the limit."""
+    """A packet that is dropped for its TTL or its neighbour has the same drop reason above the limit."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)
@@ -133,7 +133,7 @@ class PuntLimitedKeepsReason(Punting):
 
 
 class PuntReasonsApart(Punting):
-    """Many packets of one punt reason do not use up the rate of the others."""
+    """Many packets of one punt reason do not use the tokens of other punt reasons."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)
@@ -145,7 +145,7 @@ class PuntReasonsApart(Punting):
 
 
 class LimitSparesTraffic(Punting):
-    """The limit applies to packets for the controller only, not to forwarded packets."""
+    """The limit applies only to packets for the controller, not to forwarded packets."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.NONE, 1)

@@ -1,12 +1,12 @@
-"""`make bench`: measures the switch's throughput with sluice's program, and that of alternatives.
+"""`make bench`: measures the throughput of the embedded switch with sluice's program, and of alternative forwarders.
 
-The network is a load host with two links to a forwarder; nothing else runs on the machine. The forwarders take turns,
-round by round, so that a drift of the machine's speed affects all of them:
+The network is a load host with two links to a forwarder; no other load runs on the machine. The forwarders are measured
+in turn, round by round, so that a drift of the machine's speed affects all of them equally:
 
-- `copy-forward`: a loop of batched receive and send calls without a pipeline. The ceiling.
+- `copy-forward`: a loop of batched receive and send calls without a pipeline, as an upper bound.
 - `embedded`: the embedded switch.
-- `bmv2`: simple_switch_grpc, where it is on PATH.
-- `kernel-dnat`: iptables with `-m statistic` and DNAT, the way in which Ohta & Andou distribute connections.
+- `bmv2`: simple_switch_grpc, if it is on PATH.
+- `kernel-dnat`: iptables with `-m statistic` and DNAT, the method by which Ohta & Andou distribute connections.
 
-`cases` lists what is measured, `search` finds the largest rate without loss, `report` writes the results.
+`cases` lists the measurements, `search` finds the largest rate without loss, and `report` writes the results.
 """

@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NEEDS = {"bmv2": "simple_switch_grpc", "kernel-dnat": "iptables-restore"}
 LIMIT_S = 22 * 60.0
-"""Seconds after which no further round may end; a round that would take longer is not begun."""
+"""Time limit of the run in seconds. A round that would probably end later is not begun."""
 FULL = Times(trial=1.0, latency=1.5, handshakes=1.5, idle=3.0)
 BRIEF = Times(trial=0.6, latency=0.8, handshakes=0.8, idle=2.0)
 
 
 def forwarders(names: list[str]) -> list[str]:
-    """Return the named forwarders that this machine can run; print a line for each of the others."""
+    """Return the named forwarders that this machine can run; print a line for each forwarder that is left out."""
     chosen: list[str] = []
     for who in names:
         if who in NEEDS and shutil.which(NEEDS[who]) is None:
@@ -49,7 +49,7 @@ def forwarders(names: list[str]) -> list[str]:
 def run(names: list[str], rounds: int, *, quick: bool) -> Measurements:
     """Measure the named forwarders in rounds; return all measurements.
 
-    A set-up that fails is reported and skipped; the others are still measured.
+    If a set-up fails, the failure is reported, and the other set-ups are still measured.
     """
     started = time.monotonic()
 

@@ -12,7 +12,7 @@ CLIENT_MAC, SERVER_MAC = "02:00:00:00:01:01", "02:00:00:00:02:02"
 ROUTER_MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 INTERFACES = ("10.0.1.254/24", "10.2.255.254/16")
 CLIENTS, CLIENTS_HOP = "10.128.0.0/9", "10.0.1.1"
-"""Prefix of the client addresses that packet_load uses, and the next hop towards them."""
+"""The prefix of the client addresses that packet_load uses, and the next hop towards these clients."""
 
 _FIRST_SERVER = from_text("10.2.1.1")
 _FIRST_ROUTE = from_text("20.0.0.0")
@@ -24,5 +24,5 @@ def server_addresses(count: int) -> list[str]:
 
 
 def extra_routes(count: int) -> list[str]:
-    """Return prefixes that no packet's destination matches, of lengths 22 to 28 in turn."""
+    """Return prefixes that match no packet's destination; their lengths run from 22 to 28 in turn."""
     return [str(IPv4Network((_FIRST_ROUTE + number * 1024, 22 + number % 7))) for number in range(count)]

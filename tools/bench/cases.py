@@ -1,4 +1,4 @@
-"""Lists what is measured: the forwarders, and the set-ups of each."""
+"""Lists the measurements: the forwarders, and the set-ups of each forwarder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PIPELINES = ("embedded", "bmv2")
 """Forwarders that run sluice's P4 program."""
 
 SMALL, MIDDLE, LARGE = 64, 512, 1400
-"""Frame lengths in bytes, frame check sequence included."""
+"""Frame lengths in bytes, including the frame check sequence."""
 
 BASE_SERVERS, BASE_CONNECTIONS = 100, 1_000
 
@@ -22,7 +22,7 @@ class Case:
     servers: int = BASE_SERVERS
     connections: int = BASE_CONNECTIONS
     entries: int = 0
-    """Number of routes beside those that the traffic takes."""
+    """The number of routes in addition to those that the traffic uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class SetUp:
     large: bool = False
     """Whether the cases need the program's large build."""
     handshakes: bool = False
-    """Whether the rate of new connections is measured too."""
+    """Whether the rate of new connections is measured as well."""
 
     @property
     def servers(self) -> int:
-        """Number of servers behind the service, equal in all cases of the set-up."""
+        """The number of servers behind the service, equal in all cases of the set-up."""
         return self.cases[0].servers
 
 
@@ -56,10 +56,10 @@ FRAMES_ONLY = SetUp((Case(SMALL), Case(MIDDLE), Case(LARGE)))
 
 
 def set_ups(who: str, *, quick: bool) -> tuple[SetUp, ...]:
-    """Return the set-ups that make sense for a forwarder.
+    """Return the set-ups that are meaningful for a forwarder.
 
-    The copy-forward loop has neither servers nor connections. BMv2 skips the large build: it would take minutes to
-    open a million connections through it.
+    The copy-forward loop has neither servers nor connections. BMv2 is not measured with the large build, because
+    opening a million connections through BMv2 would take minutes.
     """
     chosen = QUICK if quick else FULL
     if who == "copy-forward":

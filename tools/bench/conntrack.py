@@ -1,4 +1,4 @@
-"""Enlarges the kernel's connection tracking table for the time of a run."""
+"""Enlarges the kernel's connection tracking table for the duration of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ROOM = {LIMIT: 4_194_304, BUCKETS: 1_048_576}
 
 @contextmanager
 def roomy_conntrack() -> Generator[None]:
-    """Let the kernel track millions of connections within the block, where it permits the setting; restore it after."""
+    """Let the kernel track millions of connections within the block, if it permits the setting; restore the setting
+    afterwards."""
     before: dict[Path, str] = {}
     try:
         for path, least in ROOM.items():

@@ -1,4 +1,4 @@
-"""Measures the engine without ports: packets per second by the clock, instructions per packet by callgrind."""
+"""Measures the engine without ports: packets per second by the clock, and instructions per packet by callgrind."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
-"""The example's phases, with equal numbers of packets: data, answers, both in turn, new connections."""
+"""The number of the example's phases, which have equal numbers of packets: data, answers, both in turn, new
+connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
 COUNTED = "sluice_engine::engine::Engine::receive*"
-"""Function whose instructions are counted, with all that it calls; making the frames is not counted."""
+"""The function whose instructions are counted, including those of the functions that it calls. The construction of
+frames is not counted."""
 
 
 def packets_per_second(seconds: float) -> float:
-    """Return the median packets per second on one core, data and answers in turn. Raises SetupError on failure."""
+    """Return the median of packets per second on one core, with data packets and answers in turn. Raises SetupError on
+    failure."""
     return statistics.median(_trial(seconds) for _ in range(TRIALS))
 
 
@@ -36,7 +39,8 @@ def _trial(seconds: float) -> float:
 
 
 def instructions_per_packet() -> float | None:
-    """Return the mean over all phases, from the difference of two runs; None without valgrind."""
+    """Return the mean instructions per packet over all phases, from the difference of two runs; None without
+    valgrind."""
     if shutil.which("valgrind") is None:
         return None
     return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))

@@ -1,4 +1,4 @@
-"""The forwarders as Mininet switches. Those that run sluice's program are classes of the lab (topo/)."""
+"""The forwarders as Mininet switches. Forwarders with sluice's program are instances of the lab's classes (topo/)."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ class CopyForward(ProcessSwitch):
 
 
 class KernelDnat(Switch):
-    """The kernel's forwarding, with an iptables rule for each server that matches with probability 1/(servers left)."""
+    """The kernel as forwarder: one iptables rule per server, which matches with probability 1/(servers left)."""
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
         self.directory = directory
 
     def start(self, controllers: list[Node]) -> None:
-        """Make the namespace a router."""
+        """Configure the network namespace as a router."""
         del controllers
         settings = {
             "net.ipv6.conf.all.disable_ipv6": "1",
             "net.ipv4.ip_forward": "1",
             "net.ipv4.conf.all.rp_filter": "0",
             "net.ipv4.conf.default.rp_filter": "0",
-            # packet_load's data segments have arbitrary sequence numbers.
+            # The data segments of packet_load have arbitrary sequence numbers.
             "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
         }
         for port in (1, 2):
@@ -67,7 +67,8 @@ class KernelDnat(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "address", ROUTER_MACS[port - 1]])
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
             run_in(self.pid, ["ip", "address", "add", INTERFACES[port - 1], "dev", interface])
-        # By default the kernel forwards a packet on the core that sent it; the load generator occupies the first core.
+        # By default the kernel forwards a packet on the core that sent it, and the load generator occupies the first
+        # core. So receive packet steering distributes the packets over the other cores.
         spread = (
             f"umount --lazy /sys; mount -t sysfs sysfs /sys && echo {rps_mask(os.cpu_count() or 1):x} > /sys/class/net/"
         )
@@ -82,7 +83,7 @@ class KernelDnat(Switch):
         run_in(self.pid, ["ip", "route", "add", CLIENTS, "via", CLIENTS_HOP])
 
     def restore(self, servers: list[str]) -> None:
-        """Replace the iptables rules by those that distribute connections over the servers."""
+        """Replace the iptables rules with rules that distribute connections over the servers."""
         lines = ["*nat"]
         for place, server in enumerate(servers):
             share = 1 / (len(servers) - place)
@@ -110,7 +111,8 @@ class KernelDnat(Switch):
 
 
 def rps_mask(cpus: int) -> int:
-    """Return the bit mask of the cores for receive packet steering: all but the first; 0 (off) with only one core."""
+    """Return the bit mask of the cores for receive packet steering: all except the first; 0 (off) with only one
+    core."""
     return (1 << cpus) - 2 if cpus > 1 else 0
 
 

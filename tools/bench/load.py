@@ -1,4 +1,4 @@
-"""Runs the load generator, crates/ports/examples/packet_load, in the load host on the first core."""
+"""Runs the load generator crates/ports/examples/packet_load on the first core, in the load host's namespace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPARE_TIME_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Percentiles of the time from sending to arrival in microseconds."""
+    """Percentiles of the time from sending to arrival, in microseconds."""
 
     received: int
     p50: float
@@ -33,7 +33,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Counts of connections whose handshake was completed or given up, and the time taken."""
+    """The number of connections with a completed handshake, the number of abandoned ones, and the time in seconds."""
 
     count: int
     given_up: int
@@ -47,14 +47,15 @@ class Load:
         self.pid, self.out, self.into, self.directory = pid, out, into, directory
 
     def frame(self, router: str, destination: tuple[str, int], flags: str, length: int) -> Path:
-        """Return a file with the connections' template frame; `length` in bytes includes the frame check sequence."""
+        """Return a file with the template frame of the connections; `length` in bytes includes the frame check
+        sequence."""
         segment = TCP(dport=destination[1], flags=flags) / bytes(length - FCS_LENGTH - HEADERS)
         path = self.directory / f"{flags}-{length}.frame"
         path.write_bytes(bytes(Ether(src=CLIENT_MAC, dst=router) / IP(src="0.0.0.0", dst=destination[0]) / segment))
         return path
 
     def flood(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> tuple[int, float]:
-        """Send frames of `count` connections; return how many were sent, and the seconds that this took."""
+        """Send frames of `count` connections; return the number of frames sent, and the duration in seconds."""
         words = self._run(seconds, "flood", self.out, str(frame), first, count, rate, seconds)
         return int(words[0]), float(words[1])
 
@@ -64,7 +65,7 @@ class Load:
         return Latency(int(words[1]), float(words[2]), float(words[3]))
 
     def handshakes(self, frame: Path, first: int, window: int, seconds: float) -> Opened:
-        """Open connections with up to `window` handshakes under way."""
+        """Open connections, with up to `window` incomplete handshakes at a time."""
         words = self._run(seconds, "handshakes", self.out, self.into, str(frame), first, window, seconds)
         return Opened(int(words[0]), int(words[1]), float(words[2]))
 
@@ -91,5 +92,5 @@ class Load:
 
 
 def trial(sent: int, received: int, seconds: float) -> Trial:
-    """Return a trial whose received frames are capped at those sent, since the kernel may add a stray frame."""
+    """Return a trial whose received frames are limited to the number sent, since the kernel may add a stray frame."""
     return Trial(sent, min(sent, received), seconds)

@@ -13,14 +13,15 @@ from tools.bench.usage import idle_cpu_percent
 from topo.testbed.processes import process_usage
 
 WINDOW = 64
-"""Number of handshakes under way at a time."""
+"""The number of incomplete handshakes at a time."""
 MAX_RATE = 2_000_000
-"""Frames per second that no load generator here exceeds; also the fresh connections reserved for a trial."""
+"""An upper bound of the load generator's rate in frames per second; also the number of fresh connections reserved per
+trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Duration of each measurement in seconds."""
+    """The duration of each kind of measurement, in seconds."""
 
     trial: float
     latency: float
@@ -29,7 +30,7 @@ class Times:
 
 
 def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, say: Callable[[str], None]) -> None:
-    """Measure every case of a set-up, and add the results to `measurements`."""
+    """Measure every case of a set-up, and append the results to `measurements`."""
     with bench(who) as forwarder:
         for case in set_up.cases:
             forwarder.program(case.servers, case.entries, large=set_up.large)
@@ -37,7 +38,7 @@ def measure(who: str, set_up: SetUp, times: Times, measurements: Measurements, s
             _measure_case(forwarder, case, times, measurements, say)
             if who == "embedded" and case == set_up.cases[0]:
                 _measure_usage(forwarder, set_up, times, measurements, say)
-        # New connections come last, because their entries stay in the tables.
+        # New connections are measured last, because their entries remain in the tables.
         if set_up.handshakes:
             _measure_connections(forwarder, times, measurements, say)
 
@@ -68,7 +69,7 @@ def _measure_case(
 def _measure_connections(
     forwarder: Bench, times: Times, measurements: Measurements, say: Callable[[str], None]
 ) -> None:
-    """Measure complete handshakes, then SYNs alone, each of a connection that the forwarder has not seen."""
+    """Measure complete handshakes, then SYNs alone; each SYN belongs to a connection that is new to the forwarder."""
     syn = forwarder.frame(Case(), "S")
     opened = forwarder.load.handshakes(syn, forwarder.take_fresh(MAX_RATE), WINDOW, times.handshakes)
     rate = opened.count / opened.seconds

@@ -28,7 +28,7 @@ OPENING_RATES = {"bmv2": 8_000.0}
 OPENING_RATE = 100_000.0
 OPENING_TRIES = 3
 FRESH = 4_000_000
-"""First number of the fresh connections, each of which is used in a single trial."""
+"""The first number of the fresh connections; each of them is used in only one trial."""
 
 
 class Bench:
@@ -47,7 +47,7 @@ class Bench:
         network.start()
         out, self.into = (self.host.intfs[port].name for port in (1, 2))
         self.load = Load(self.host.pid, out, self.into, directory)
-        # Without an IP address the load host's kernel answers no frames.
+        # Without an IP address, the load host's kernel answers no frames.
         for interface in (out, self.into):
             run_in(self.host.pid, ["ip", "address", "flush", "dev", interface])
         self.fresh = FRESH
@@ -56,13 +56,13 @@ class Bench:
 
     @property
     def pid(self) -> int:
-        """Process id of a forwarder that is a process."""
+        """Process id of the forwarder, which must be a process."""
         assert isinstance(self.switch, ProcessSwitch)
         assert self.switch.process is not None
         return self.switch.process.pid
 
     def program(self, servers: int, entries: int, *, large: bool) -> None:
-        """Configure the forwarder as a balancer over `servers` servers; a second call only adds entries."""
+        """Configure the forwarder as a balancer over `servers` servers; a second call only adds route entries."""
         if isinstance(self.switch, KernelDnat):
             self.switch.program(servers, entries)
         elif self.who in PIPELINES:
@@ -84,17 +84,18 @@ class Bench:
         return self.load.frame(ROUTER_MACS[0], (VIP, PORT), flags, case.frame)
 
     def open(self, connections: int) -> None:
-        """Open further connections up to the number `connections`. Raises SetupError when their frames are lost."""
+        """Open further connections until there are `connections`. Raises SetupError if their frames are lost."""
         if self.who == "copy-forward" or connections <= self.opened:
             return
-        # Connection tracking takes an ACK as an established connection; after an unanswered SYN it translates nothing.
+        # Connection tracking regards an ACK as an established connection. After an unanswered SYN it would translate
+        # nothing.
         flags = "A" if self.who == "kernel-dnat" else "S"
         frame = self.frame(Case(), flags)
         rate = OPENING_RATES.get(self.who, OPENING_RATE)
         count = connections - self.opened
         best = 0
         for _ in range(OPENING_TRIES):
-            # A repeated SYN leaves the connection's pin unchanged.
+            # A repeated SYN leaves the connection's pin (its entry in the connection table) unchanged.
             best = max(best, self.offer(frame, self.opened, count, rate, count / rate).received)
             if best >= count * (1 - LOSS):
                 self.opened = connections
@@ -102,11 +103,11 @@ class Bench:
         raise SetupError(f"{self.who}: of {count} connections only {best} came through")
 
     def received(self) -> int:
-        """Number of frames that the forwarder has sent so far."""
+        """Return the number of frames that the forwarder has sent so far."""
         return interface_packets(self.host.pid)[self.into][0]
 
     def offer(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> Trial:
-        """Offer frames and wait until the forwarder sends no more."""
+        """Send frames at `rate` (frames/s) for `seconds`, and wait until the forwarder sends no more frames."""
         before = self.received()
         sent, took = self.load.flood(frame, first, count, rate, seconds)
         counted = [-1, self.received()]
@@ -119,7 +120,7 @@ class Bench:
         return trial(sent, counted[-1] - before, took)
 
     def take_fresh(self, count: int) -> int:
-        """Reserve `count` unused connection numbers; return the first."""
+        """Reserve `count` unused connection numbers; return the first of them."""
         first = self.fresh
         self.fresh += count
         return first

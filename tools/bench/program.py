@@ -1,7 +1,7 @@
 """Programs a switch for the bench and exits; run as a process in the switch's namespace.
 
-`python -m tools.bench.program FILE`; the file holds, as JSON, `config` (the content of sluice.yaml), `neighbours`
-(address: [port, MAC]) and `fresh` (whether the program is loaded anew).
+Usage: `python -m tools.bench.program FILE`. The file is JSON with the keys `config` (the content of sluice.yaml),
+`neighbours` (address: [port, MAC]) and `fresh` (whether the program is loaded anew).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from topo.plan.network import GRPC_PORT, THRIFT_PORT
 
 
 def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fresh: bool) -> dict[str, Any]:
-    """Return the content of the file."""
+    """Return the content of the JSON file with the configuration for the switch."""
     switch: dict[str, Any] = {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1}
     if thrift:
         switch["thrift"] = f"127.0.0.1:{THRIFT_PORT}"
@@ -59,7 +59,7 @@ def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fr
                 ],
             }
         ],
-        # Completed connections last for the whole run; pending entries of a flood of SYNs expire after 2 s.
+        # Entries of completed connections last for the whole run; pending entries of a SYN flood expire after 2 s.
         "connections": {"idle_s": 3600, "idle_least_s": 3600, "pending_s": 2, "answered_s": 2},
     }
     neighbours = {CLIENTS_HOP: (1, CLIENT_MAC)} | dict.fromkeys(addresses, (2, SERVER_MAC))

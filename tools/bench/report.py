@@ -1,4 +1,4 @@
-"""Turns measurements into rows, a table with ratios, verdicts on the goals, and result files."""
+"""Converts measurements to rows, a table with ratios, verdicts on the goals, and result files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOAL_BMV2, GOAL_CEILING, GOAL_ENGINE, GOAL_FLAT = 10.0, 0.8, 2e6, 0.15
 
 @dataclass(slots=True)
 class Measurements:
-    """All measurements by forwarder and case, with a value for each round."""
+    """All measurements by forwarder and case, with one value per round."""
 
     pps: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
     p50: dict[tuple[str, Case], list[float]] = field(default_factory=lambda: {})
@@ -34,7 +34,7 @@ class Measurements:
     rss_mb: float | None = None
     rss_large_mb: float | None = None
     failures: list[str] = field(default_factory=lambda: [])
-    """Messages about set-ups that could not be measured, with the reason."""
+    """Messages about set-ups that could not be measured, each with the reason."""
 
     def rate(self, who: str, case: Case) -> float | None:
         """Return the median packets per second over the rounds; None when the case was not measured."""
@@ -54,7 +54,7 @@ def rows(measurements: Measurements) -> list[dict[str, Any]]:
 
 
 def result(measurements: Measurements) -> dict[str, Any]:
-    """Return the content of results/bench/switch.json."""
+    """Return the content of the result file results/bench/switch.json."""
     return {
         "rows": rows(measurements),
         "connections_per_s": {who: round(median(rates)) for who, rates in measurements.connections.items()},
@@ -65,7 +65,7 @@ def result(measurements: Measurements) -> dict[str, Any]:
 
 
 def details(measurements: Measurements, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of results/bench/details.json: figures that switch.json lacks, such as each round's."""
+    """Return the content of results/bench/details.json: figures that switch.json lacks, such as those of each round."""
     return {
         "machine": dict(machine),
         "pps_rounds": [
@@ -88,7 +88,8 @@ def _rounded(value: float | None) -> int | None:
 
 
 def ratio(measurements: Measurements, who: str, reference: str, case: Case) -> float | None:
-    """Return a forwarder's rate over the reference's in this case, else over the reference's at this frame length."""
+    """Return a forwarder's rate divided by the reference's rate in this case or, if that was not measured, by the
+    reference's rate at this frame length."""
     mine = measurements.rate(who, case)
     theirs = measurements.rate(reference, case) or measurements.rate(reference, Case(frame=case.frame))
     return mine / theirs if mine is not None and theirs else None
@@ -129,7 +130,7 @@ def _text(value: float | None, form: str) -> str:
 
 
 def verdicts(measurements: Measurements) -> list[str]:
-    """Return lines that compare the goals with the measured values."""
+    """Return a line for each goal, which compares the goal with the measured value."""
     base = Case(SMALL)
     lines: list[str] = []
 
@@ -170,7 +171,7 @@ def verdicts(measurements: Measurements) -> list[str]:
 
 
 def write(folder: Path, measurements: Measurements, machine: Mapping[str, Any]) -> None:
-    """Write both result files, each atomically."""
+    """Write both result files atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (("switch.json", result(measurements)), ("details.json", details(measurements, machine))):
         beside = folder / f".{name}.new"

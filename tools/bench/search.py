@@ -1,4 +1,4 @@
-"""Searches for the largest rate that passes; the trial is a function argument, so this module does no I/O."""
+"""Searches for the largest rate without loss. A trial is a function argument, so this module does no I/O."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LOSS = 0.001
-"""Share of the frames that may be lost in a passing trial."""
+"""The largest share of frames that may be lost in a passing trial."""
 RESOLUTION = 0.04
-"""The search ends when the passing and the failing rate differ by less than this share."""
+"""The search ends when the highest passing rate and the lowest failing rate differ by less than this share."""
 STEP = 1.12
-"""Factor by which the rate changes while all trials have passed, or all have failed."""
+"""The factor by which the rate changes as long as all trials have passed, or all have failed."""
 LOWEST = 500.0
-"""Lowest rate tried, in frames per second; a forwarder that fails it is rated 0."""
+"""The lowest rate of a trial, in frames per second; a forwarder that fails at this rate is rated 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of offering a rate for some time: frames sent and received, and seconds."""
+    """The result of sending at a given rate for some time: frames sent and received, and the duration in seconds."""
 
     sent: int
     received: int
@@ -30,19 +30,19 @@ class Trial:
 
     @property
     def whole(self) -> bool:
-        """Whether the lost share is within LOSS, so that the trial passes."""
+        """Whether the share of lost frames is at most LOSS, so that the trial passes."""
         return self.sent > 0 and self.received >= self.sent * (1 - LOSS)
 
     @property
     def nearly(self) -> bool:
-        """Whether the loss is so small that a hiccup of the machine may have caused it."""
+        """Whether the loss is so small that a short disturbance of the machine may have caused it."""
         return self.received >= self.sent * 0.97
 
 
 def largest_rate(offer: Callable[[float], Trial]) -> float:
-    """Search for the largest rate that passes; return the received frames per second at it, 0 when none passes.
+    """Search for the largest rate that passes. Returns the received frames per second at that rate, 0 if none passes.
 
-    ``offer(0)`` offers as much as the load generator can. A trial with a small loss is repeated once.
+    ``offer(0)`` sends at the load generator's maximal rate. A trial with a small loss is repeated once.
     """
     flood = offer(0.0)
     if flood.whole:
@@ -54,7 +54,8 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
         if not trial.whole and trial.nearly:
             trial = offer(guess)
         if trial.whole:
-            # A load generator that cannot offer the requested rate has reached the largest rate that can be measured.
+            # If the load generator cannot reach the requested rate, its own rate is the largest one that can be
+            # measured.
             if trial.rate < guess * (1 - RESOLUTION):
                 return max(best, trial.rate)
             low, best = guess, max(best, trial.rate)
@@ -67,5 +68,5 @@ def largest_rate(offer: Callable[[float], Trial]) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """Return the range of the values as a share of the largest."""
+    """Return the range of the values as a share of the largest value."""
     return 1 - min(values) / max(values) if values and max(values) else 0.0

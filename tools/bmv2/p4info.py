@@ -1,4 +1,4 @@
-"""Derives P4Info from BMv2's JSON of a program, as far as the commands of `tools.bmv2.session` need it."""
+"""Derives P4Info from a program's BMv2 JSON, as far as the commands of `tools.bmv2.session` need it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _Prefix = p4i.P4Ids.Prefix
 
 
 def p4info_of(program: Json) -> p4i.P4Info:
-    """Return the P4Info of direct tables, their actions, and arrays, with the JSON's names and ids in its order."""
+    """Return the P4Info of direct tables, their actions, and arrays, with the JSON's names, and ids in the JSON's
+    order."""
     info = p4i.P4Info(pkg_info=p4i.PkgInfo(arch="v1model"))
     widths = _widths(program)
-    # The JSON has a copy of an action for each table; copies share a name, so the dict keeps the last.
+    # The JSON has a copy of each action for every table. The copies share a name, so the dict contains only the last.
     parameters = {action["name"]: action["runtime_data"] for action in program["actions"]}
     action_ids = dict(zip(parameters, _ids(_Prefix.ACTION), strict=False))
     for name, params in parameters.items():
@@ -38,7 +39,7 @@ def p4info_of(program: Json) -> p4i.P4Info:
             preamble=p4i.Preamble(id=number, name=table["name"]),
             action_refs=[p4i.ActionRef(id=action_ids[name]) for name in table["actions"]],
             size=table["max_size"],
-            is_const_table="entries" in table,  # BMv2 accepts no further entries beside const entries.
+            is_const_table="entries" in table,  # BMv2 accepts no further entries in a table with const entries.
         )
         for at, key in enumerate(table["key"], 1):
             header, field = key["target"]
@@ -57,19 +58,20 @@ def p4info_of(program: Json) -> p4i.P4Info:
 
 
 def _ids(prefix: int) -> Iterator[int]:
-    """Yield P4Runtime's ids of a kind of objects (P4Runtime specification, section 6.3)."""
+    """Yield P4Runtime's ids for one kind of object (P4Runtime specification, section 6.3)."""
     return count(prefix << 24 | 1)
 
 
 def _arrays(program: Json, kind: str, prefix: int) -> Iterator[tuple[p4i.Preamble, Json]]:
-    """Yield the arrays of a kind (counters, meters, registers) that are not direct, i.e. attached to table entries."""
+    """Yield the indirect arrays of a kind (counters, meters, registers): those that are not attached to table
+    entries."""
     indirect = (array for array in program.get(kind, ()) if not array.get("is_direct"))
     for number, array in zip(_ids(prefix), indirect, strict=False):
         yield p4i.Preamble(id=number, name=array["name"]), array
 
 
 def _widths(program: Json) -> dict[tuple[str, str], int]:
-    """Return the width in bits of every field, by header and field, including each header's validity bit."""
+    """Return the width in bits of every field, by header and field, including the validity bit of each header."""
     types = {kind["name"]: kind["fields"] for kind in program["header_types"]}
     widths: dict[tuple[str, str], int] = {}
     for header in program["headers"]:

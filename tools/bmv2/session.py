@@ -1,6 +1,7 @@
-"""Carries out the commands of simple_switch_CLI that packet tests use, over P4Runtime.
+"""Executes the commands of simple_switch_CLI that packet tests use, over P4Runtime.
 
-`table_add`, `table_set_default`, and those of `tools.stf.statements.COMMANDS`. Values are printed in BMv2's wording.
+The commands are `table_add`, `table_set_default`, and those of `tools.stf.statements.COMMANDS`. Values are printed in
+BMv2's format.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from tools.stf.statements import COMMANDS, Add, Call, Command, SetDefault, StfEr
 from topo.testbed.p4runtime import Refused
 
 _LAST_PRIORITY = (1 << 31) - 2
-"""Added to a negated BMv2 priority: BMv2 prefers small numbers, STF and P4Runtime large ones of up to 31 bits."""
+"""The number that is added to a negated BMv2 priority. In BMv2 small numbers have precedence; in STF and P4Runtime
+large numbers of up to 31 bits have precedence."""
 _ETHERNET = re.compile(r"[0-9a-f]{1,2}(:[0-9a-f]{1,2}){5}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(&&&|->|/)")
 _PRIORITISED = {p4i.MatchField.TERNARY, p4i.MatchField.RANGE, p4i.MatchField.OPTIONAL}
 
 
 class Session(Cmd):
-    """A session of simple_switch_CLI. It answers `Error: ...` to a line that it cannot carry out.
+    """A session of simple_switch_CLI. The session answers `Error: ...` to a line that it cannot execute.
 
-    All sessions of a switch share its control plane and execute one command at a time.
+    All sessions of a switch share its control plane, and execute one command at a time.
     """
 
     prompt = "RuntimeCmd: "
@@ -106,7 +108,7 @@ class Session(Cmd):
 
 
 def _words(text: str, least: int) -> list[str]:
-    """Return the words of a line, with addresses as numbers. Raises StfError for fewer than `least` words."""
+    """Return the words of a line, with addresses converted to numbers. Raises StfError for fewer than `least` words."""
     words = text.split()
     if len(words) < least:
         raise StfError(f"{least} words or more are expected, not {text.strip()!r}")

@@ -1,4 +1,4 @@
-"""`simple_switch`: runs the embedded switch, and serves sessions of simple_switch_CLI beside it."""
+"""`simple_switch`: runs the embedded switch, and serves sessions of simple_switch_CLI in addition."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .p4info import p4info_of
 from .session import Session
 
 _LOOK_S = 0.1
-"""Seconds between checks that the switch still runs."""
+"""Seconds between two checks whether the switch still runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the switch until it ends or SIGTERM or SIGINT arrives; return its exit status."""
+    """Run the switch until it ends, or until SIGTERM or SIGINT arrives; return its exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--thrift-port", type=int, default=9090)
     parser.add_argument("--device-id")  # accepted and ignored: the id has no visible effect
@@ -69,12 +69,13 @@ def _run(words: Sequence[str], port: int, folder: Path) -> int:
         except SetupError:
             if (code := process.exit_code()) is None:
                 raise
-            return code  # the switch has printed the reason
+            return code  # the switch itself has printed the reason
         client = Client.primary(address)
         try:
             with _Sessions(port, Control(client, p4info), p4info) as sessions:
                 threading.Thread(target=sessions.serve_forever, daemon=True).start()
-                # not wait(): a signal that arrives just before the call would be handled only after it returns
+                # wait() is avoided: a signal that arrives just before the call would be handled only after wait()
+                # returns.
                 while (code := process.exit_code()) is None:
                     time.sleep(_LOOK_S)
                 return code
@@ -102,11 +103,11 @@ class _Sessions(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """A client's connection, which runs a session."""
+    """A client's connection; it runs one session."""
 
     def handle(self) -> None:
         sessions = cast(_Sessions, self.server)
-        # a client that has disconnected needs no answer
+        # If the client has disconnected, no answer is needed.
         with suppress(OSError), self.request.makefile("r") as commands, self.request.makefile("w") as replies:
             Session(sessions.control, sessions.p4info, commands, replies).cmdloop()
 

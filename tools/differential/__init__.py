@@ -1,10 +1,10 @@
-"""Gives the same packets and P4Runtime writes to the embedded switch and to BMv2, and reports what differs.
+"""Gives the same packets and P4Runtime writes to the embedded switch and to BMv2, and reports differences.
 
-With `--selectors`, both run a program of nothing but action selectors, with random groups, orders and weights.
-With `--twin`, a second embedded switch whose program has Tofino's tables (p4src/twin) replaces BMv2.
+With `--selectors`, both switches run a program that has only action selectors, with random groups, orders and weights.
+With `--twin`, a second embedded switch, whose program has Tofino's tables (p4src/twin), replaces BMv2.
 
-`python -m tools.differential [--packets N] [--seed S]` runs sluice's program on both, with files as interfaces:
-no packet is lost, and the files fix the order. Rounds of writes and packets follow each other; a round begins when
-both switches are idle. Results do not depend on time: meters do not refill (rate zero), and
+`python -m tools.differential [--packets N] [--seed S]` runs sluice's program on both switches, with files as
+interfaces: no packet is lost, and the files determine the order. Rounds of writes and packets follow each other; a
+round begins when both switches are idle. Results do not depend on time: meters do not refill (their rate is zero), and
 the timeouts of the connection table are days.
 """

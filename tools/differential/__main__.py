@@ -34,13 +34,13 @@ from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 RESULTS = ROOT / "results/differential"
 ROUND_PACKETS = 500
 START_S = 20.0
-"""Time stamp of the first packet in seconds, later than any switch's start-up takes."""
+"""The first packet's time stamp, in seconds; it is later than the end of any switch's start-up."""
 MARKER = b"\xff" * 14
-"""A frame of an unknown EtherType that both switches drop and count; it marks the end of a round."""
+"""A frame of an unknown EtherType, which both switches drop and count; it marks the end of a round."""
 
 
 Outputs = Mapping[int | str, Sequence[bytes]]
-"""Output frames by port number; under text keys, the packet-ins and digests sent to the controller."""
+"""Output frames by port number. The text keys `controller` and `digests` contain what the controller receives."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class Subject:
     """A P4 program with the writes, frames and comparisons of its run."""
 
     program: Path
-    """Path of the program without the suffixes of JSON and P4Info."""
+    """The program's path, without the suffixes of JSON and P4Info."""
     ports: Sequence[int]
     world: Callable[[Entities, random.Random], World | selectors.World]
     frames: Callable[[random.Random], Frames | selectors.Frames]
     other: Path | None = None
-    """The other switch's program, where it differs."""
+    """The other switch's program, if it differs."""
     own_ids: bool = False
-    """Whether each switch is written with its own program's ids; if not, both use the other switch's ids, which has
-    fewer objects."""
+    """Whether each switch receives the ids of its own program; if not, both receive the ids of the other switch's
+    program, which has fewer objects."""
     outputs: Callable[[Outputs], Outputs] = lambda out: out
-    """Selects the output that is compared."""
+    """Returns the part of the output that is compared."""
     state: Callable[[State], State] = lambda state: state
-    """Selects the final state that is compared."""
+    """Returns the part of the final state that is compared."""
 
 
 SLUICE = Subject(ROOT / "p4src/build/sluice", PORTS, World, Frames)
@@ -80,7 +80,7 @@ SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.P
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print the table, and write the report; return 0 when nothing differs, else 1."""
+    """Run, print the table, and write the report; return 0 if nothing differs, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tools.differential", description=__doc__)
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -119,7 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def sides(subject: Subject, embedded: Path, folder: Path) -> Iterator[Side | ModelSide]:
-    """Start the two switches and yield each. Raises SetupError."""
+    """Start the two switches, and yield each of them. Raises SetupError."""
     if subject is MODEL:
         TOFINO.find()
         namespaces.enter_new()
@@ -138,14 +138,15 @@ def _p4info(program: Path) -> p4i.P4Info:
 
 
 def _load(side: Side | ModelSide, program: Path) -> None:
-    """Load the program into a switch; a Tofino's driver has loaded it already and needs only the P4Info."""
+    """Load the program into a switch. A Tofino's driver has loaded the program already, so it gets only the P4Info."""
     side.load(_p4info(program), b"" if isinstance(side, ModelSide) else program.with_suffix(".json").read_bytes())
 
 
 def run(
     subject: Subject, ours: Side | ModelSide, theirs: Side | ModelSide, packets: int, seed: int, *, round_packets: int
 ) -> dict[str, object]:
-    """Give both switches the same writes and frames, round by round, and compare; return figures for the report."""
+    """Give both switches the same writes and frames, round by round, and compare the results; return figures for the
+    report."""
     other = subject.other or subject.program
     both = (ours, theirs)
     _load(ours, subject.program)
@@ -174,7 +175,8 @@ def run(
         if sys.stderr.isatty():
             print(f"\r{sent} packets, {sum(report.counts.values())} differences ", end="", file=sys.stderr)
     states = [subject.state(side.state(info)) for side, info in zip(both, infos, strict=True)]
-    # After LONGEST_STEP the estimator of response rates moves its window by the clock, so results would depend on time.
+    # After LONGEST_STEP the estimator of response rates moves its window by the clock, so its cells would depend on
+    # time.
     too_long = time.monotonic() - started > LONGEST_STEP * RATE_TICK_US / 1e6 - START_S
     left_out = [name for name in states[0].registers if name.endswith(".rate_bytes") and too_long]
     for name in left_out:

@@ -1,4 +1,4 @@
-"""Compares the outputs, answers and final states of two switches, with a tolerance for time stamps."""
+"""Compares the outputs, answers and final states of two switches; time stamps may differ by a tolerance."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SHOWN_BYTES = 160
 EXAMPLES = 20
 
 Differ = Callable[[str, int, int], bool]
-"""Decides whether two values of a register's cell differ, given the register's name."""
+"""A function that returns whether two values of a register's cell differ. Its first argument is the register's name."""
 
 
 @dataclass
 class Report:
-    """Differences by kind, with a few examples of each; ``other`` is the compared switch's name."""
+    """Differences by kind, with a few examples of each kind; ``other`` is the name of the compared switch."""
 
     other: str = "BMv2"
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, kind: str, text: str) -> None:
-        """Count a difference, and keep its text while there are few examples of the kind."""
+        """Count a difference, and store its text while there are few examples of its kind."""
         self.counts[kind] += 1
         examples = self.examples.setdefault(kind, [])
         if len(examples) < EXAMPLES:
@@ -41,9 +41,9 @@ class Report:
 def outputs(
     report: Report, when: str, ours: Mapping[int | str, Sequence[bytes]], theirs: Mapping[int | str, Sequence[bytes]]
 ) -> None:
-    """Compare the outputs of a round, port by port and in order.
+    """Compare the outputs of a round, in order, separately for each port.
 
-    A frame that only one switch has sent is one difference; the comparison then continues behind it.
+    A frame that only one switch has sent is one difference; the comparison then continues with the next frame.
     """
     for place in sorted(ours.keys() | theirs.keys(), key=str):
         left, right = list(ours.get(place, ())), list(theirs.get(place, ()))
@@ -98,7 +98,8 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 
 STAMP_TOLERANCE = 100_000
-"""Tolerated difference of stamps: two minutes in the finer unit. Clocks start with the switches; timeouts are days."""
+"""The largest tolerated difference between time stamps of the two switches: two minutes in the finer unit. The
+switches' clocks start with the switches, which do not start simultaneously. Timeouts are much longer: days."""
 _STAMPED = (
     Register.PIN_KEY_1,
     Register.PIN_KEY_2,
@@ -107,16 +108,16 @@ _STAMPED = (
     Register.REMEMBERED_CLIENTS,
     Register.RATE_FLOW,
 )
-"""Registers whose cells hold a time stamp in the low bits."""
+"""Registers whose cells contain a time stamp in the low bits."""
 TIMES: dict[str, tuple[tuple[int, int], ...]] = {
     register.rpartition(".")[2]: fields
     for register, fields in (dict.fromkeys(_STAMPED, ((0, STAMP_BITS),)) | closing.TIMES).items()
 }
-"""Position of the times in cells (lowest bit, number of bits), by the last component of the register's name."""
+"""Bit fields that contain times (lowest bit, number of bits), by the last component of the register's name."""
 
 
 def sluice_registers(name: str, left: int, right: int) -> bool:
-    """Return whether two cells of a register of sluice differ; times in them may differ by STAMP_TOLERANCE."""
+    """Return whether two cells of one of sluice's registers differ; times in them may differ by STAMP_TOLERANCE."""
     for low, bits in TIMES.get(name.rpartition(".")[2], ()):
         mask = (1 << bits) - 1
         distance = (left >> low) - (right >> low)

@@ -1,4 +1,4 @@
-"""Adds a content service: its table entries, and random frames of clients, agents and servers, with agents' orders."""
+"""Adds a content service to the tables, and random frames of its clients, agents and servers, with agents' orders."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .world import CLIENTS, DAYS, NETWORKS, SERVER_HOSTS, TCP, VIPS, Key, host_m
 CONTENT = (VIPS[1], 8080)
 SERVICE = 11
 GROUPS = {12: (ipv4("10.0.9.1"), 80), 13: (ipv4("10.0.9.2"), 8080)}
-"""Address and port of the groups of agents' targets, by group number."""
+"""Address and port of the groups to which agents send connections, by group number."""
 AGENTS = {101: NETWORKS[2] | 31, 102: NETWORKS[3] | 32}
-"""Addresses of agents by server number; each agent is on the port of its network."""
+"""Addresses of agents by server number; each agent is behind the port of its network."""
 PORT_OF = {101: 2, 102: 3}
 SERVERS = {111 + place: (host, 8100) for place, host in enumerate(SERVER_HOSTS)}
 GENERATIONS = (1, 2)
@@ -28,10 +28,10 @@ CLIENT_SHIFTS = (0, 0, 1, 7, 14, 15)
 
 
 class World(world.World):
-    """Table contents that include the content service, its agents and groups."""
+    """Table contents that also include the content service, its agents and groups."""
 
     def start(self) -> list[p4r.Update]:
-        """Return the writes of all entries, including the groups that agents choose from."""
+        """Return the writes of all entries, including the groups from which agents select servers."""
         updates = super().start()
         for service, members in ((SERVICE, AGENTS), *((group, SERVERS) for group in GROUPS)):
             for table, action in world.GROUPS:
@@ -88,7 +88,7 @@ def options(rng: random.Random) -> bytes:
 
 
 class Frames(frames.Frames):
-    """Random frames, half of which are the content service's."""
+    """Random frames; half of them belong to the content service."""
 
     def next_frame(self) -> tuple[int, bytes]:
         """Return a random frame with its port; of the content service's frames, 15 % are mutilated."""
@@ -102,21 +102,21 @@ class Frames(frames.Frames):
         return options(self.rng) if self.rng.random() < 0.5 else b""
 
     def _end(self) -> tuple[int, int]:
-        """Return a client's address and port, from so few that connections repeat."""
+        """Return a client's address and port, from a small set, so that connections repeat."""
         return self.rng.choice(CLIENTS[:4]), self.rng.choice(frames.CLIENT_PORTS[:8])
 
     def _client(self) -> tuple[int, bytes]:
         return self._between(self._end(), CONTENT, TCP, FLAGS)
 
     def _agent(self) -> tuple[int, bytes]:
-        """Return an agent's frame with a client's source address, to a group."""
+        """Return a frame from an agent, with a client's source address, to a group."""
         client, group = self._end(), self.rng.choice(list(GROUPS.values()))
         segment = self._segment(client, group, TCP, (SYN, SYN, ACK, PUSH, RESET))
         port = self.rng.choice((*PORT_OF.values(), *PORT_OF.values(), 1))
         return port, frames.ethernet(port, host_mac(7), frames.IPV4, frames.packet(client[0], group[0], TCP, segment))
 
     def _said(self) -> tuple[int, bytes]:
-        """Return an agent's frame to a client."""
+        """Return a frame from an agent to a client."""
         return self._between((self.rng.choice(list(AGENTS.values())), CONTENT[1]), self._end(), TCP, (SYN_ACK, PUSH))
 
     def _server(self) -> tuple[int, bytes]:

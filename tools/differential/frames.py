@@ -28,7 +28,7 @@ SYN, SYN_ACK, ACK, PUSH, FIN, RESET = 0x02, 0x12, 0x10, 0x18, 0x11, 0x04
 FLAGS = (SYN, SYN, SYN, SYN_ACK, ACK, PUSH, PUSH, FIN, RESET)
 ANSWERS = (SYN_ACK, SYN_ACK, ACK, PUSH, PUSH, FIN, RESET)
 CLIENT_PORTS = range(20_000, 20_060)
-"""Ports of clients, so few that connections repeat."""
+"""The clients' ports, of which there are few, so that connections repeat."""
 
 
 def checksum(data: bytes) -> int:
@@ -42,7 +42,7 @@ def checksum(data: bytes) -> int:
 
 
 def ethernet(port: int, source: int, kind: int, payload: bytes, vlan: int | None = None) -> bytes:
-    """Return an Ethernet frame to the router's MAC address on a port."""
+    """Return an Ethernet frame to the router's MAC address on the given port."""
     tag = b"" if vlan is None else struct.pack("!HH", VLAN, vlan)
     return router_mac(port).to_bytes(6, "big") + source.to_bytes(6, "big") + tag + struct.pack("!H", kind) + payload
 
@@ -72,7 +72,8 @@ def _pseudo(source: int, destination: int, protocol: int, segment: bytes) -> int
 def tcp(
     source: tuple[int, int], destination: tuple[int, int], flags: int, payload: bytes, options: bytes = b""
 ) -> bytes:
-    """Return a TCP segment with a correct checksum between (address, port) pairs; its ACK fits any handshake."""
+    """Return a TCP segment with a correct checksum. Ends are (address, port) pairs; the segment's ACK fits any
+    handshake."""
     offset = (5 + len(options) // 4) << 4
     head = struct.pack("!HHIIBBHHH", source[1], destination[1], 1000, 1001, offset, flags, 8192, 0, 0) + options
     total = _pseudo(source[0], destination[0], TCP, head + payload)
@@ -80,7 +81,7 @@ def tcp(
 
 
 def udp(source: tuple[int, int], destination: tuple[int, int], payload: bytes, summed: bool = True) -> bytes:
-    """Return a UDP datagram with a correct checksum, or with none (zero)."""
+    """Return a UDP datagram with a correct checksum or, if not `summed`, without a checksum (zero)."""
     head = struct.pack("!HHHH", source[1], destination[1], 8 + len(payload), 0)
     total = _pseudo(source[0], destination[0], UDP, head + payload) or 0xFFFF
     return head[:6] + struct.pack("!H", total if summed else 0) + payload
@@ -124,7 +125,7 @@ class Frames:
         return port, frame
 
     def mutilated(self, frame: bytes) -> bytes:
-        """Return a frame cut, extended or with changed bits or bytes; never empty."""
+        """Return the frame cut, extended, or with changed bits or bytes; it is never empty."""
         rng = self.rng
         kind = rng.randrange(6)
         if kind == 0:
@@ -133,7 +134,7 @@ class Frames:
             return frame + rng.randbytes(rng.randint(1, 40))
         data = bytearray(frame)
         if kind == 2:
-            # change bytes of headers more often than bytes of payloads
+            # Bytes of headers are changed more often than bytes of payloads.
             data[rng.randrange(min(len(data), 60))] = rng.choice((0, 1, 5, 6, 17, 0x45, 0x4F, 0x60, 0x7F, 0x80, 0xFF))
         elif kind == 3:
             at = rng.randrange(min(len(data), 60))
@@ -145,7 +146,7 @@ class Frames:
                 data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         return bytes(data)
 
-    # -- Kinds of traffic
+    # -- kinds of traffic
 
     def _payload(self) -> bytes:
         return self.rng.randbytes(self.rng.choice((0, 1, 4, 5, 64, 200, 1400)))
@@ -175,14 +176,14 @@ class Frames:
         return port, ethernet(port, host_mac(source), IPV4, made, vlan)
 
     def _request(self) -> tuple[int, bytes]:
-        """Return a client's frame to a service."""
+        """Return a frame from a client to a service."""
         rng = self.rng
         vip, protocol, service_port = rng.choice(list(SERVICES.values()))
         client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         return self._between(client, (vip, service_port), protocol, FLAGS)
 
     def _answer(self) -> tuple[int, bytes]:
-        """Return a server's frame to a client."""
+        """Return a frame from a server to a client."""
         rng = self.rng
         host, protocol, server_port, _ = rng.choice(list(SERVERS.values()))
         return self._between(
@@ -190,7 +191,7 @@ class Frames:
         )
 
     def _routed(self) -> tuple[int, bytes]:
-        """Return a frame between any two hosts, with servers' own endpoints among the destinations."""
+        """Return a frame between any two hosts; the destinations include servers' own endpoints."""
         rng = self.rng
         hosts = (*CLIENTS, *SERVER_HOSTS, *OTHERS, 0x7F000001, 0xE0000001, 0xFFFFFFFF, 0xC0A80707, 0xAC100001)
         ends = [(rng.choice(hosts), rng.choice((8001, 8002, 8003, 80, 53, 9))) for _ in range(2)]
@@ -232,7 +233,7 @@ class Frames:
         client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         vip, _, service_port = SERVICES[service]
         if rng.random() < 0.5:
-            # the server sends an ICMP error about a packet of the client's
+            # The server sends an ICMP error about a client's packet.
             inner, source, destination = ((client, (host, server_port)), host, client[0])
         else:
             inner, source, destination = (((vip, service_port), client), client[0], vip)

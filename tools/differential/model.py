@@ -1,21 +1,24 @@
-"""Compares Tofino's model with the twin program on the embedded switch, in what both can decide alike.
+"""Compares Tofino's model with the twin program (v1model's with Tofino's tables) on the embedded switch.
 
-What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent nor written:
+Only frames and entries that both can treat alike are used. What a Tofino cannot do by design
+(docs/reference/exclusions.md) is neither sent nor written:
 
-- Frames have at least 60 bytes; the twin's output is padded before the comparison. Of counters only the packets are
-  compared: the model's bytes have frames' checksums in them, and some of its counters have none.
-- On Tofino a meter without a rate admits no packet, so limits admit all packets or none.
-- Tofino's selector hashes in another order, so every group has a single member that never changes.
-- Tofino's tables have no state per entry, so pins live for days, and a service has no draining servers.
-- The timeout of a pending pin is fixed in the program, 10 s: a connection recurs only within a block of frames,
-  which is shorter than that.
-- Ingress does not know how long a frame is. A header that ends up to four bytes behind its frame is read from the
-  frame's checksum, and an IPv4 length beyond the frame goes unnoticed.
-- The UDP checksum of a packet inside an ICMP error becomes zero: it is compared as zero, the ICMP checksum likewise.
-  The checksum of the IPv4 header inside is adjusted, not computed: errors with a wrong one are not sent.
-- A refused SYN with IPv4 options gets no RST: SYNs with such options are not sent.
-- Tofino compares loads by logarithms and the twin exactly, so no service compares a second server.
-- Tofino's ledger of packets is in egress, so every next hop has a neighbour entry.
+- Frames have at least 60 bytes; the twin's output is padded before the comparison. For counters, only the packets are
+  compared: the model's byte counts include the frame checksums, and some of its counters count no bytes.
+- On Tofino a meter without a rate admits no packet, so limits admit either all packets or none.
+- Tofino's selector hashes the fields in another order, so every group has a single member that never changes.
+- Tofino's tables have no state per entry, so pins (entries of the connection table) last for days, and no service has
+  draining servers.
+- The timeout of a pending pin is fixed in the program at 10 s. A connection recurs only within a block of frames, which
+  takes less than 10 s.
+- Tofino's ingress cannot determine a frame's length. If a header ends up to four bytes behind the end of its frame, the
+  missing bytes are read from the frame's checksum; an IPv4 length beyond the frame is not detected.
+- The UDP checksum of a packet inside an ICMP error becomes zero. Therefore it is compared as zero, and so is the ICMP
+  checksum. The checksum of the inner IPv4 header is adjusted, not computed: errors with a wrong inner checksum are not
+  sent.
+- A refused SYN with IPv4 options gets no RST: such SYNs are not sent.
+- Tofino compares loads by logarithms but the twin compares them exactly, so no service compares a second server.
+- Tofino's ledger (its packet counts) is in egress, so every next hop has a neighbour entry.
 """
 
 from __future__ import annotations
@@ -33,34 +36,35 @@ from .side import State
 from .world import CLIENTS, OTHERS, SERVER_HOSTS, SERVERS, TCP, TIMERS, UDP, Key, host_mac, router_mac
 
 LEAST_FRAME = 60
-"""Shortest Ethernet frame in bytes, without the frame checksum (IEEE 802.3, 3.2.8)."""
+"""Length of the shortest Ethernet frame in bytes, without the frame checksum (IEEE 802.3, 3.2.8)."""
 FRAME_CHECKSUM = 4
-"""Length in bytes of the checksum behind each Ethernet frame (IEEE 802.3, 3.2.9)."""
+"""Length in bytes of the checksum at the end of each Ethernet frame (IEEE 802.3, 3.2.9)."""
 ERRORS = (3, 4, 5, 11, 12)
 """Types of the ICMP messages that quote a packet (RFC 792)."""
 STRETCH = 25
-"""Number of frames that are sorted by port, so that frames of a port are sent in a row."""
+"""The number of frames that are sorted by port, so that the frames of a port are sent in a row."""
 BLOCK, PORTS_A_BLOCK = 200, 64
-"""Frames in a block, within which connections repeat (about five seconds on the model), and client ports in a block."""
+"""The number of frames in a block, within which connections repeat (about five seconds on the model), and the number of
+client ports in a block."""
 ALL = p4r.MeterConfig(cir=10_000_000, cburst=1_000_000, pir=10_000_000, pburst=1_000_000)
 NONE = p4r.MeterConfig()
 
 LACKING = (Counter.MOVED, Counter.DISOWNED)
 """Counters that Tofino's program lacks."""
 STAGES = ("ledger", "requests", "loads")
-"""Stages whose registers count packets and connections on Tofino as on v1model."""
+"""Stages whose registers count packets and connections in the same way on Tofino and on v1model."""
 
 
 @dataclass
 class Frames(frames.Frames):
-    """Frames whose handling does not differ by design on Tofino, in stretches of equal port."""
+    """Frames that Tofino and v1model treat alike by design; stretches of these frames are sorted by input port."""
 
     _made = 0
     _blocks: list[int] = field(default_factory=list[int])
-    """First client ports of the blocks to come, each in the list once."""
+    """First client ports of the blocks to come; each port number occurs once."""
 
     def next_frame(self) -> tuple[int, bytes]:
-        """Return a frame of the block's connections whose handling does not differ by design."""
+        """Return a frame of one of the block's connections, of a kind that Tofino and v1model treat alike by design."""
         if self._made % BLOCK == 0:
             if not self._blocks:
                 self._blocks = list(range(1024, 1 << 16, PORTS_A_BLOCK))
@@ -100,7 +104,7 @@ class World(world.World):
         return [made for made in super()._foundation() if made[0][0] != "neighbours"]
 
     def start(self) -> list[p4r.Update]:
-        """Return the writes for a working router; neighbour entries are never removed."""
+        """Return the writes for a working router. Later changes never remove the neighbour entries."""
         neighbours = (
             self._entry(
                 "neighbours",
@@ -129,13 +133,13 @@ class World(world.World):
 
 
 def network_header(frame: bytes) -> tuple[int, int]:
-    """Return the offset of the header behind Ethernet and up to one VLAN tag, and the EtherType."""
+    """Return the offset of the header after Ethernet and at most one VLAN tag, and the EtherType."""
     at = 18 if frame[12:14] == b"\x81\x00" else 14
     return at, int.from_bytes(frame[at - 2 : at], "big")
 
 
 def ipv4_header(frame: bytes) -> int | None:
-    """Return the offset of a frame's IPv4 header; None without a complete header."""
+    """Return the offset of a frame's IPv4 header; None if the frame contains no complete IPv4 header."""
     at, kind = network_header(frame)
     return at if kind == frames.IPV4 and len(frame) >= at + 20 else None
 
@@ -163,7 +167,7 @@ def header_ends(frame: bytes) -> Iterator[int]:
 
 
 def ends_in_checksum(frame: bytes) -> bool:
-    """Return whether a frame's header ends within the Ethernet checksum behind the frame."""
+    """Return whether one of a frame's headers ends within the Ethernet checksum at the end of the frame."""
     return any(len(frame) < end <= len(frame) + FRAME_CHECKSUM for end in header_ends(frame))
 
 
@@ -174,7 +178,7 @@ def is_cut(frame: bytes) -> bool:
 
 
 def packet_inside(frame: bytes) -> int | None:
-    """Return the offset of the IPv4 header quoted in an ICMP error; None without a complete header."""
+    """Return the offset of the IPv4 header that an ICMP error quotes; None if there is no complete one."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != frames.ICMP:
         return None
@@ -203,11 +207,12 @@ def is_syn_with_options(frame: bytes) -> bool:
 
 
 BY_DESIGN = (ends_in_checksum, is_cut, has_wrong_checksum_inside, is_syn_with_options)
-"""Predicates for frames that are not sent, because their handling differs by design."""
+"""Predicates for frames that are not sent because the two programs treat them differently by design."""
 
 
 def comparable_frame(frame: bytes) -> bytes:
-    """Return a frame padded to a Tofino's length; in an ICMP error about UDP, ICMP and UDP checksums are zeroed."""
+    """Return a frame padded to Tofino's least length; in an ICMP error about UDP, ICMP and UDP checksums are set to
+    0."""
     frame = frame.ljust(LEAST_FRAME, b"\0")
     at = packet_inside(frame)
     if at is None or frame[at + 9] != UDP:
@@ -221,7 +226,7 @@ def comparable_frame(frame: bytes) -> bytes:
 
 
 def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:
-    """Return the output frames by port in comparable form; the controller's messages are unchanged."""
+    """Return the output frames by port in comparable form; messages to the controller are unchanged."""
     return {
         place: [comparable_frame(frame) for frame in frames] if isinstance(place, int) else list(frames)
         for place, frames in out.items()
@@ -229,7 +234,7 @@ def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | st
 
 
 def comparable(state: State) -> State:
-    """Return the part of a state that both programs have, by the last two components of a name."""
+    """Return the part of a state that both programs have, by the last two components of the objects' names."""
     lacking = {_short(name) for name in LACKING}
     return State(
         registers={_short(name): cells for name, cells in state.registers.items() if name.split(".")[1] in STAGES},

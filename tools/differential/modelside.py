@@ -1,7 +1,8 @@
 """Runs Tofino's model, its driver and the gateway as one of the two switches.
 
-The model's ports are network interfaces, which do not order frames of different ports: a stretch of frames of one
-port is sent only when the switch has counted a verdict for each frame of the stretch before.
+The model's ports are network interfaces, which do not preserve the order between frames of different ports. Therefore
+consecutive frames of one port (a stretch) are sent only after the switch has counted a verdict for each frame of the
+previous stretch.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .side import State, answer_to, cells_of, counters_of, enable_digests, to_co
 GRPC_PORT = 9559
 READY_S = 120.0
 STUCK_S = 60.0
-"""Seconds after which a stretch of frames is taken as stuck; it takes a fraction of a second."""
+"""Seconds after which a stretch of frames counts as stuck; normally it takes a fraction of a second."""
 LOOK_S = 0.005
 QUIET_S = 1.0
 """Seconds without output after which the switch counts as idle; the driver delays digests by up to 0.5 s."""
@@ -45,7 +46,7 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 
 
 class ModelSide:
-    """A model with driver and gateway in a network namespace of its own. Methods raise SetupError or Refused."""
+    """Tofino's model with driver and gateway, in a separate network namespace. Methods raise SetupError or Refused."""
 
     def __init__(self, name: str, folder: Path, pipeline: Path, ports: Sequence[int]) -> None:
         self.name = name
@@ -86,7 +87,7 @@ class ModelSide:
         self._stack.close()
 
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
-        """Wait until the gateway serves, and send it the P4Info of the program that the driver runs."""
+        """Wait until the gateway serves, and send the P4Info of the program that the driver runs."""
         TOFINO.await_serving(self.process, self._endpoints, READY_S)
         self.client = Client.primary(self._endpoints.grpc)
         self.client.push(p4info, program)
@@ -96,13 +97,15 @@ class ModelSide:
         )
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
+        """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an
+        answer."""
         assert self.client
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Send frames in this order, each port's stretch after the verdicts of the stretch before, then a marker by one
-        port. Returns when all have verdicts. The next call sends the other ports' markers, as on the other switch."""
+        """Send frames in this order, followed by a marker on one port. Each port's stretch is sent after the verdicts
+        of the previous stretch. Returns when all frames have verdicts. The next call sends the markers of the other
+        ports, as on the other switch."""
         first, *others = ((port, marker) for port in self._sockets)
         waiting, self._waiting = self._waiting, others
         for port, stretch in groupby([*waiting, *frames, first], itemgetter(0)):
@@ -124,7 +127,7 @@ class ModelSide:
         return sum(entity.counter_entry.data.packet_count for entity in self.client.read([pattern]))
 
     def await_quiet(self, watch: Callable[[], None]) -> None:
-        """Wait until there was no output for QUIET_S; ``watch`` is called meanwhile."""
+        """Wait until there was no output for QUIET_S; call ``watch`` repeatedly during the wait."""
         quiet_from = time.monotonic()
         while time.monotonic() - max(quiet_from, self._last_came) < QUIET_S:
             watch()
@@ -135,18 +138,18 @@ class ModelSide:
             try:
                 frame = cast(bytes, cast(Any, afpacket).recv(opened, LARGEST_FRAME))
             except RuntimeError:
-                return  # closed
+                return  # the socket was closed
             self._came[port].append(frame)
             self._last_came = time.monotonic()
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """Return the output since the last call: frames by port, and messages to the controller."""
+        """Return the output since the previous call: frames by port, and messages to the controller."""
         assert self.client
         out = {port: self._came.pop(port, []) for port in self._sockets}
         return {**out, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """Return the state without registers of pairs and without table entries, which differ between the programs."""
+        """Return the state, without registers of pairs and table entries, which differ between the two programs."""
         assert self.client
         single = [register for register in p4info.registers if not register.type_spec.HasField("struct")]
         registers = {register.preamble.name: cells_of(self.client, register) for register in single}
@@ -154,7 +157,7 @@ class ModelSide:
 
 
 def _opened(interface: str) -> socket.socket:
-    """Open a packet socket that also delivers VLAN tags, which the kernel strips and passes as auxiliary data."""
+    """Open a packet socket that also delivers VLAN tags, which the kernel strips and returns as auxiliary data."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
     opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     cast(Any, afpacket).enable_auxdata(opened)

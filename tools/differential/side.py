@@ -1,4 +1,4 @@
-"""Runs one of the two compared switches: gives it writes and frames, and collects its output and state."""
+"""Runs one of the two compared switches: gives the switch writes and frames, and collects its output and state."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from topo.testbed.processes import Process
 from topo.testbed.switches.piped import Pipes, await_quiet, start
 
 QUIET_S = 120.0
-"""Seconds after which a busy switch is taken as stuck; a round takes a few seconds."""
+"""Seconds after which a busy switch counts as stuck; normally a round takes a few seconds."""
 LOOK_S = 0.1
 END_S = 10.0
-"""Longest time in seconds from a switch's last answer to its end, core dump included."""
+"""The longest time, in seconds, from a switch's last answer to the end of its process, core dump included."""
 QUEUE_PACKETS = 1 << 20
 THRIFT_S = 60.0
 
 
 @dataclass(frozen=True)
 class State:
-    """A switch's final state, by name: registers and counters by cell, table entries in canonical text."""
+    """A switch's final state by object name: registers and counters by cell, table entries as canonical text."""
 
     registers: dict[str, list[int]]
     counters: dict[str, dict[int, tuple[int, int]]]
@@ -40,7 +40,7 @@ class State:
 
 
 class Side:
-    """A running switch that reads named pipes. Methods raise SetupError or Refused."""
+    """A running switch whose input ports are named pipes. Methods raise SetupError or Refused."""
 
     def __init__(self, name: str, binary: Path, folder: Path, ports: Sequence[int], cpu_port: int) -> None:
         self.name = name
@@ -68,7 +68,7 @@ class Side:
 
     @property
     def process(self) -> Process:
-        """The switch's."""
+        """The switch's process."""
         return self.switch.process
 
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
@@ -78,22 +78,23 @@ class Side:
         self.client.push(p4info, program)
         enable_digests(self.client, p4info)
         if self.switch.thrift:
-            # by default BMv2 silently drops packets beyond 64 in a queue
+            # By default BMv2 drops packets silently if a queue already has 64 packets.
             service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
             service.set_all_egress_queue_depths(QUEUE_PACKETS)
             service.close()
         self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
+        """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an
+        answer."""
         assert self.client
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Give the switch frames in this order, then the marker by every port.
+        """Send the switch frames in this order, followed by the marker on every port.
 
-        The switch processes the earliest frame of all ports once it has read each port's next frame; after a round one
-        marker has been processed and the others wait for the next round. Returns at once; `await_quiet` waits.
+        The switch processes the earliest frame of all ports once it has read each port's next frame. So after a round,
+        one marker has been processed, and the others wait for the next round. Returns at once; `await_quiet` waits.
         """
         for port in self._ports:
             given = [(place, frame) for place, (to, frame) in enumerate(frames) if to == port]
@@ -101,17 +102,18 @@ class Side:
                 captures.record(frame, *divmod(self._clock + place, 1_000_000))
                 for place, frame in [*given, (len(frames), marker)]
             )
-            # A pipe holds 64 KiB, and the switch reads the ports' pipes one after another: each needs a writer thread.
+            # A pipe's buffer is 64 KiB, and the switch reads the ports' pipes one after another. So each pipe needs a
+            # writer thread.
             feeder = threading.Thread(target=self._pipes.write, args=(port, b"".join(records)), daemon=True)
             feeder.start()
             self._feeders.append(feeder)
         self._clock += len(frames) + 1
 
     def await_quiet(self, watch: Callable[[], None]) -> None:
-        """Wait until the switch has nothing left to do; ``watch`` is called meanwhile (see `switches.piped`)."""
+        """Wait until the switch is idle; call ``watch`` repeatedly during the wait (see `switches.piped`)."""
         deadline = time.monotonic() + QUIET_S
         while any(feeder.is_alive() for feeder in self._feeders) and time.monotonic() < deadline:
-            watch()  # Watch meanwhile: a pipe that a dead switch does not read stays full.
+            watch()  # `watch` notices a dead switch, whose pipe would stay full.
             self._feeders[-1].join(LOOK_S)
             self._feeders = [feeder for feeder in self._feeders if feeder.is_alive()]
         self._feeders.clear()
@@ -119,12 +121,12 @@ class Side:
             raise SetupError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.process.tail()}")
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """Return the output since the last call: frames by port, and messages to the controller."""
+        """Return the output since the previous call: frames by port, and messages to the controller."""
         assert self.client
         return {**{port: tail.more() for port, tail in self._outputs.items()}, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
-        """Return the switch's state."""
+        """Return the switch's registers, counters and table entries."""
         assert self.client
         return State(self._registers(p4info), counters_of(self.client, p4info), entries_of(self.client, p4info))
 
@@ -141,13 +143,13 @@ class Side:
 
 
 def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
-    """Enable all of a program's digests, each message sent at once."""
+    """Enable all digests of a program; each digest is sent at once."""
     digests = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
     client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in digests)
 
 
 def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-    """Write updates; return each update's code, or () when all were accepted. Raises Refused without an answer."""
+    """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an answer."""
     try:
         client.write(updates)
     except Refused as refused:
@@ -158,9 +160,9 @@ def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
 
 
 def to_controller(client: Client) -> dict[int | str, list[bytes]]:
-    """Return packet-ins in wire form and digests that were received since the last call.
+    """Return the packet-ins (in wire form) and the digests that were received since the previous call.
 
-    Each digest is acknowledged and returned once: BMv2 does not repeat a digest before its acknowledgement.
+    Each digest is acknowledged, and returned once: BMv2 does not repeat a digest before it is acknowledged.
     """
     messages = (data for digest in client.digests() for data in digest.data)
     return {
@@ -170,7 +172,7 @@ def to_controller(client: Client) -> dict[int | str, list[bytes]]:
 
 
 def counters_of(client: Client, p4info: p4i.P4Info) -> dict[str, dict[int, tuple[int, int]]]:
-    """Return packets and bytes of the non-zero cells, by the counter's name."""
+    """Return packets and bytes of the non-zero cells, by the counter's name and the cell's index."""
     counters: dict[str, dict[int, tuple[int, int]]] = {}
     for counter in p4info.counters:
         pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter.preamble.id))
@@ -184,7 +186,7 @@ def counters_of(client: Client, p4info: p4i.P4Info) -> dict[str, dict[int, tuple
 
 
 def entries_of(client: Client, p4info: p4i.P4Info) -> dict[str, frozenset[str]]:
-    """Return table entries in canonical text, by the table's name."""
+    """Return table entries as canonical text, by the table's name."""
     entries: dict[str, frozenset[str]] = {}
     for table in p4info.tables:
         pattern = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id))
@@ -194,7 +196,7 @@ def entries_of(client: Client, p4info: p4i.P4Info) -> dict[str, frozenset[str]]:
 
 
 def cells_of(client: Client, register: p4i.Register) -> list[int]:
-    """Return all cells of a register of plain values (no structs)."""
+    """Return all cells of a register whose cells are numbers, not structs."""
     pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
     cells = {
         entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
@@ -208,19 +210,20 @@ class Runs(Protocol):
 
     @property
     def process(self) -> Process:
-        """The switch's."""
+        """The switch's process."""
         ...
 
 
 def require_running(sides: Iterable[Runs]) -> None:
-    """Raise SetupError with the last output of a switch that has ended."""
+    """Raise SetupError if a switch has ended; the error quotes the last output of the switch."""
     for side in sides:
         side.process.require_running()
 
 
 @contextmanager
 def last_words(sides: Sequence[Runs]) -> Generator[None]:
-    """Turn a refusal within the block into SetupError with the last output of an ended switch, if one has ended."""
+    """If one of the switches has ended, convert a refusal within the block to SetupError with that switch's last
+    output."""
     try:
         yield
     except Refused as refused:

@@ -46,9 +46,9 @@ SERVERS = {
 """Servers by id: address, protocol, port and service."""
 
 DAYS = 1_318_360
-"""Ticks in a day, used as a timeout: a slot lives longer than any run takes."""
+"""The ticks in a day. As a timeout, they make a slot live longer than any run."""
 OVER = (1 << 32) - DAYS
-"""A negative timeout in ticks, which has always expired."""
+"""A negative timeout in ticks: a slot with this timeout has always expired."""
 
 TIMES = ("idle_time", "pending_time", "answered_time", "half_closed_time", "linger_time")
 TIMERS: tuple[dict[str, int], ...] = (
@@ -58,15 +58,16 @@ TIMERS: tuple[dict[str, int], ...] = (
 )
 
 LONGEST_STEP = 1 << 18
-"""Longest step of the response rates' estimator in units of 1.024 ms: 268 s, so a shorter run stays in a step."""
+"""The longest step of the response rates' estimator, in units of 1.024 ms: 268 s, so that a shorter run stays within
+one step."""
 
 SETTINGS: tuple[tuple[str, str, tuple[dict[str, int], ...]], ...] = (
     ("timers", "set_timers", TIMERS),
-    # all packets or none, because the switches' random generators differ
+    # Either all packets or none are sampled, because the switches' random generators differ.
     ("sampling", "set_sampling", ({"packets": 0}, {"packets": 65536})),
     ("rate_settings", "set_rates", tuple({"step_time": LONGEST_STEP, "flow_mask": mask} for mask in (0, 1, 7))),
 )
-"""Tables without a key: table, action and the parameters' values."""
+"""Tables without a key: table, action, and possible values of the action's parameters."""
 
 GROUPS = (
     ("choose", "choose_server"),
@@ -77,7 +78,7 @@ GROUPS = (
 """Tables with action selectors, and their actions."""
 
 LIMITED = 8
-"""Number of destinations with a limit."""
+"""The number of destinations with a limit."""
 
 Key = tuple[str, tuple[tuple[str, Value], ...]]
 
@@ -94,7 +95,7 @@ class World:
     bursts: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
     def start(self) -> list[p4r.Update]:
-        """Return the writes for a working router."""
+        """Return the writes that configure a working router."""
         updates = [self._set(made) for made in self._foundation()]
         groups = [group for group in self.groups if group[1] != "choose_other_servers"]
         updates += [self._set(self._group(*group, service)) for service in SERVICES for group in groups]
@@ -107,7 +108,7 @@ class World:
         kinds = [self._toggle, self._toggle, self._regroup, self._regroup, self._meter, self._route, self._setting]
         return [self.rng.choice(kinds)() for _ in range(count)]
 
-    # -- Random entities
+    # -- random entities
 
     def _foundation(self) -> list[tuple[Key, p4r.Entity]]:
         made = [self._port(port, inside=port in (2, 3)) for port in PORTS]
@@ -151,20 +152,21 @@ class World:
         return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
 
     def _member(self, action: str, number: int, service: int) -> dict[str, int]:
-        """Return parameters of a member; for half of them the service compares a second server, from its own group."""
+        """Return parameters of a member. For half of the members, the service compares a second server of its own
+        group."""
         weight = {} if action == "choose_stable_server" else {"own_weight": self.rng.randint(1, 16)}
         others = {"others_id": self.rng.choice((0, service))} if action == "choose_server" else {}
         return {"id": number, **weight, **others, **self._more(action)}
 
     def _more(self, action: str) -> dict[str, int]:
-        """Return further servers that a member names, of any service; 0 stands for none."""
+        """Return further servers that a member's parameters name, of any service; 0 means "none"."""
         if action != "choose_other_servers":
             return {}
         third, fourth = (self.rng.choice((0, *SERVERS)) for _ in range(2))
         weights = {name: self.rng.randint(1, 16) for name in ("third_weight", "fourth_weight")}
         return {"third": third, "fourth": fourth, **weights}
 
-    # -- Random changes
+    # -- random changes
 
     def _set(self, made: tuple[Key, p4r.Entity]) -> p4r.Update:
         key, entity = made
@@ -173,7 +175,7 @@ class World:
         return p4r.Update(type=kind, entity=entity)
 
     def _toggle(self) -> p4r.Update:
-        """Delete an entry, or insert it again, possibly with other parameters."""
+        """Delete an entry, or insert it again, if possible with other parameters."""
         candidates: list[Callable[[], tuple[Key, p4r.Entity]]] = [
             lambda: self.rng.choice(self._foundation()),
             self._vlan,
@@ -246,9 +248,11 @@ class World:
         return self._entry("routes", match, "via", {"next_hop": self.rng.choice((*CLIENTS, *OTHERS))})
 
     def _meter(self) -> p4r.Update:
-        """Configure a meter with a burst and a rate of zero, which admits a fixed number of packets at any time.
+        """Configure a meter with a burst but a rate of zero; such a meter admits a fixed number of packets, regardless
+        of time.
 
-        The configuration always changes: BMv2 refills on any write, the embedded switch only on a change.
+        The configuration always changes, because BMv2 refills the bucket on every write, the embedded switch only on a
+        change.
         """
         name, index = self._some_meter()
         burst = self.rng.choice([b for b in (1, 100, 5_000, 100_000) if b != self.bursts.get((name, index))])
@@ -273,5 +277,5 @@ class World:
 
 
 def endpoint(address: int, protocol: int, port: int) -> dict[str, Value]:
-    """Return the key of services and servers."""
+    """Return the key by which services and servers are matched: address, protocol and port."""
     return {"address": address, "protocol": protocol, "port": port}

@@ -1,1 +1,1 @@
-"""How the tests look at the docs: Markdown, and the commands in it."""
+"""Parsers with which the tests read the documentation: Markdown, and the commands in it."""

@@ -1,4 +1,5 @@
-"""Whether a command of the docs would run: its program, target, module and flags exist. Only --help is run."""
+"""Checks that a command of the documentation would run: its program, target, module and flags exist. Only --help is
+executed."""
 
 from __future__ import annotations
 
@@ -13,23 +14,23 @@ from tools.docs.markdown import ROOT
 
 SWITCH = "target/release/sluice-switch"
 OTHERS = {"curl", "sort", "uniq"}
-"""Programs of the machine, whose flags are not looked at."""
+"""Programs of the operating system, whose flags are not checked."""
 PREFIXES = ("sudo", "env")
 
 
 class WrongCommandError(Exception):
-    """A command that would not run, and why."""
+    """A command that would not run; the message states why."""
 
 
 @cache
 def targets() -> set[str]:
-    """The targets of the Makefile."""
+    """Return the targets of the Makefile."""
     return set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 @cache
 def help_of(*command: str) -> str:
-    """What a program says of its flags."""
+    """Return the output of a Python module with `--help`, which lists the module's flags."""
     done = subprocess.run(
         [sys.executable, "-m", *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )
@@ -40,24 +41,24 @@ def help_of(*command: str) -> str:
 
 @cache
 def switch_flags() -> str:
-    """The source of the switch's command line and its usage, without its tests."""
+    """Return the source of the switch's command line and usage text, without its tests."""
     return (ROOT / "switch/cli/src/args.rs").read_text().partition("#[cfg(test)]")[0]
 
 
 def flags(arguments: list[str]) -> set[str]:
-    """Long and short flags, without their values."""
+    """Return the long and short flags among the arguments, without their values."""
     return {match[0] for argument in arguments if (match := re.match(r"-{1,2}[a-zA-Z][\w-]*", argument))}
 
 
 def require(arguments: list[str], known: str) -> None:
-    """Raise WrongCommandError for a flag that is not among what is known."""
+    """Raise WrongCommandError for a flag that the text `known` does not contain."""
     for flag in flags(arguments):
         if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", known):
             raise WrongCommandError(f"no flag {flag}")
 
 
 def check_python(arguments: list[str]) -> None:
-    """`python -m MODULE ...`, `python SCRIPT ...`."""
+    """Check the arguments of Python: `python -m MODULE ...` or `python SCRIPT ...`."""
     if arguments[0] != "-m":
         if not (ROOT / arguments[0]).is_file():
             raise WrongCommandError(f"no file {arguments[0]}")
@@ -68,7 +69,7 @@ def check_python(arguments: list[str]) -> None:
 
 
 def check_words(command: list[str]) -> None:
-    """Raise WrongCommandError for one simple command that would not run."""
+    """Check one simple command. Raises WrongCommandError if it would not run."""
     while command and (command[0] in PREFIXES or re.match(r"[A-Z]+=", command[0])):
         command = command[1:]
     if command[:3] == ["ip", "netns", "exec"]:
@@ -98,7 +99,7 @@ def check_words(command: list[str]) -> None:
 
 
 def check(line: str) -> None:
-    """Raise WrongCommandError for a line of shell that would not run: simple commands, joined by && or |."""
+    """Check a shell line of simple commands, joined by && or |. Raises WrongCommandError if it would not run."""
     words = shlex.split(line, comments=True)
     command: list[str] = []
     for word in [*words, "|"]:

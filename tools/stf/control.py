@@ -1,4 +1,4 @@
-"""Executes a test's statements over P4Runtime."""
+"""Executes the statements of a test over P4Runtime."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 _FCS_BYTES = 4
-"""Length in bytes of the frame check sequence, which the corpus counts and captures lack."""
+"""The length in bytes of the frame check sequence. Byte counts in the p4c corpus include it, but captures do not."""
 
 
 class Control:
-    """A switch's control plane, with the state that simple_switch_CLI keeps: multicast nodes and groups."""
+    """A switch's control plane, with the state that simple_switch_CLI maintains: multicast nodes and groups."""
 
     def __init__(self, client: Client, p4info: p4i.P4Info) -> None:
         self._client = client
@@ -40,9 +40,9 @@ class Control:
         self._groups: dict[int, list[int]] = {}
 
     def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
-        """Execute a statement; return its output in simple_switch_CLI's wording, None without output.
+        """Execute a statement; return its output in simple_switch_CLI's format, or None without output.
 
-        Raises StfError, or Refused when the switch refuses the request.
+        Raises StfError, or Refused if the switch refuses the request.
         """
         match statement:
             case Add():
@@ -62,7 +62,7 @@ class Control:
         return None
 
     def check(self, statement: CheckCounter) -> str | None:
-        """Compare a counter with the expected value; return a message on a difference, else None. Raises StfError."""
+        """Compare a counter with the expected value; return a message if they differ, else None. Raises StfError."""
         data = self._counted(statement)
         octets = data.byte_count + _FCS_BYTES * data.packet_count
         value = octets if statement.unit == "bytes" else data.packet_count
@@ -74,7 +74,7 @@ class Control:
         )
 
     def _counted(self, statement: CheckCounter) -> p4r.CounterData:
-        """Read a counter's cell, or a direct counter's cell of the labelled entry."""
+        """Read a counter's cell or, for an index `$LABEL`, the direct counter of the entry with that label."""
         if not statement.index.startswith("$"):
             (entity,) = self._client.read([p4r.Entity(counter_entry=self._counter(statement.counter, statement.index))])
             return entity.counter_entry.data
@@ -88,7 +88,7 @@ class Control:
         (entity,) = self._client.read([pattern])
         return entity.direct_counter_entry.data
 
-    # -- Commands of simple_switch_CLI
+    # -- commands of simple_switch_CLI
 
     def _modify(self, entity: p4r.Entity) -> None:
         self._client.write([p4r.Update(type=p4r.Update.MODIFY, entity=entity)])
@@ -138,7 +138,7 @@ class Control:
         self._replicate(p4r.Update.INSERT, clone_session_entry=entry)
 
     def do_mirroring_add(self, session: str, port: str) -> None:
-        # Like BMv2's own mirroring, use instance 0, which P4Runtime allows.
+        # The replica has instance 0, as in BMv2's own mirroring; P4Runtime allows 0.
         self._session(session, [p4r.Replica(egress_port=number(port), instance=0)])
 
     def do_mirroring_add_mc(self, session: str, group: str) -> None:
@@ -148,7 +148,7 @@ class Control:
         self._replicate(p4r.Update.DELETE, clone_session_entry=p4r.CloneSessionEntry(session_id=number(session)))
 
     def do_mirroring_get(self, *_words: str) -> None:
-        """Do nothing: the command only shows a session, which later statements use and thereby check."""
+        """Do nothing: the command only prints a session, and later statements of the test use that session anyway."""
 
     def _register(self, name: str, index: int | None) -> p4r.RegisterEntry:
         register = find("register", name, self._p4info.registers, lambda register: register.preamble.name)
@@ -208,7 +208,7 @@ class Control:
 
 
 def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
-    """Return a meter's configuration from simple_switch_CLI's `RATE:BURST`, the lower rate first. Raises StfError."""
+    """Return a meter's configuration from simple_switch_CLI's `RATE:BURST` pairs, lower rate first. Raises StfError."""
     try:
         (low, low_burst), (high, high_burst) = (rate.split(":") for rate in rates)
         cir, pir = round(float(low) * 1e6), round(float(high) * 1e6)

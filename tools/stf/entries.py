@@ -1,4 +1,5 @@
-"""Converts STF's table entries and default actions to P4Runtime. As in p4c, a unique suffix of a name suffices."""
+"""Converts STF's table entries and default actions to P4Runtime. As in p4c, an unambiguous suffix of a name
+suffices."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _INDEX = re.compile(r"\$(\d+)")
 
 
 def find(what: str, name: str, items: Iterable[Named], name_of: Callable[[Named], str]) -> Named:
-    """Return the item of this name, or the only item whose name has this suffix. Raises StfError."""
+    """Return the item with this name, or the only item whose name ends in it. Raises StfError."""
     items = list(items)
     exact = [item for item in items if name_of(item) == name]
     by_end = exact or [item for item in items if name_of(item).endswith(name)]
@@ -74,7 +75,8 @@ class Entries:
 
 
 def _key(table: p4i.Table, name: str) -> p4i.MatchField:
-    """Return the key field of a name: `extra$0.h` is `extra[0].h`, `ipv4.valid` is `ipv4.$valid$`. Raises StfError."""
+    """Return the key field with the given STF name: `extra$0.h` denotes `extra[0].h`, and `ipv4.valid` denotes
+    `ipv4.$valid$`. Raises StfError."""
     wanted = _INDEX.sub(r"[\1]", name)
     validity = re.sub(r"(^|\.)valid$", r"\1$valid$", wanted)
     names = (wanted, f"{wanted}$", f"{wanted}.$valid$", validity)
@@ -90,7 +92,7 @@ def _key(table: p4i.Table, name: str) -> p4i.MatchField:
 
 
 def _value_and_mask(text: str, width: int) -> tuple[int, int]:
-    """Parse a number in which `*` is any digit, or VALUE&&&MASK; return value and mask. Raises ValueError."""
+    """Parse a number in which `*` stands for any digit, or VALUE&&&MASK; return value and mask. Raises ValueError."""
     everything = (1 << width) - 1
     value, given, mask = text.partition("&&&")
     if given:
@@ -103,13 +105,13 @@ def _value_and_mask(text: str, width: int) -> tuple[int, int]:
     ones, known = (1 << bits) - 1, 0
     for digit in text[2:]:
         known = known << bits | (0 if digit == "*" else ones)
-    # Leading digits that are not written must be zero.
+    # Leading digits that the text omits must be zero.
     known |= everything & ~((1 << bits * len(text[2:])) - 1) if "*" not in text else 0
     return number(text.replace("*", "0")), known & everything
 
 
 def _prefix(text: str, width: int) -> tuple[int, int]:
-    """Parse VALUE/LENGTH, or digits before a `*`, whose bits are the prefix; return value and length in bits."""
+    """Parse VALUE/LENGTH, or digits followed by `*`, whose bits are the prefix; return value and length in bits."""
     value, given, length = text.partition("/")
     if given:
         return number(value), number(length)
@@ -120,7 +122,7 @@ def _prefix(text: str, width: int) -> tuple[int, int]:
 
 
 def _match(field: p4i.MatchField, text: str | None) -> p4r.FieldMatch | None:
-    """Return the match of a key field; None where every value matches. Raises StfError."""
+    """Return the match of a key field; None if every value matches. Raises StfError."""
     match, width, kinds = p4r.FieldMatch(field_id=field.id), field.bitwidth, p4i.MatchField
     try:
         if field.match_type == kinds.EXACT:

@@ -1,4 +1,4 @@
-"""Compares the output packets with a test's expectations, per port and in order."""
+"""Compares the output packets with a test's expectations, separately for each port, and in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .statements import Expect
 
 
 def matches(pattern: str, frame: bytes) -> bool:
-    """Return whether a frame begins with the pattern's digits, and ends there if the pattern ends in `$`."""
+    """Return whether a frame begins with the pattern's digits and, if the pattern ends in `$`, has no further bytes."""
     digits, strict = pattern.removesuffix("$"), pattern.endswith("$")
     received = frame.hex()
     if len(received) < len(digits) or (strict and len(received) > len(digits)):
@@ -17,9 +17,9 @@ def matches(pattern: str, frame: bytes) -> bool:
 
 
 def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
-    """Return a line for each difference; none when all packets are as expected.
+    """Return a line for each difference; no line if all packets are as expected.
 
-    The number of packets must match on every port of `received`, except where the test accepts any packet.
+    The number of packets must be as expected on every port of `received`, except where the test accepts any packet.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:

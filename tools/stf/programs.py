@@ -17,16 +17,16 @@ from tools.bmv2.p4info import p4info_of
 COMPILER = "p4c-bm2-ss"
 _OTHER_ARCHITECTURE = re.compile(r"#include\s*[<\"](?:bmv2/)?(psa|pna|ubpf_model|ebpf_model|tna)\.p4")
 _P4_14 = re.compile(r"^\s*(header_type\s+\w+|(control|parser)\s+\w+)\s*\{", re.MULTILINE)
-"""Declarations of P4_14, which have another form in P4_16."""
+"""Declarations of P4_14 that have another form in P4_16."""
 _LAST_WORDS = 3
 
 
 class NotForV1model(Exception):
-    """The program is for another architecture; the text is its name."""
+    """The program is for another architecture than v1model; the message is the architecture's name."""
 
 
 class CompileError(Exception):
-    """There is no program, or p4c refused it; the text holds p4c's output."""
+    """There is no program, or p4c refused it; in this case the message contains p4c's output."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def program_of(test: Path, out: Path) -> Program:
 
 
 def _compile(source: Path, out: Path) -> Program:
-    """Compile a source; where p4c cannot write P4Info, derive it from the JSON. Raises CompileError."""
+    """Compile a source; if p4c cannot write P4Info, derive it from the JSON. Raises CompileError."""
     if not shutil.which(COMPILER):
         raise CompileError(f"{COMPILER} is not on PATH, and {source.stem}.json is not there")
     compiled, info = (out / f"{source.stem}{suffix}" for suffix in (".json", ".p4info.txtpb"))
@@ -72,7 +72,7 @@ def _compile(source: Path, out: Path) -> Program:
 
 
 def _refusal(command: list[str], folder: Path) -> str | None:
-    """Run p4c; return its output when it refuses the program, None when it compiles it."""
+    """Run p4c; return its output if it refuses the program, None if it compiles the program."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if not done.returncode:
         return None

@@ -23,9 +23,9 @@ from .programs import CompileError, NotForV1model, Program, program_of
 from .statements import Add, CheckCounter, Command, Expect, Packet, SetDefault, Statement, StfError, parse
 
 END_OF_INPUTS = "all input files are at their end"
-"""The embedded switch's log line after the last packet."""
+"""The line that the embedded switch logs after the last packet."""
 DONE_S = 30.0
-"""Seconds after which unprocessed packets are taken as stuck."""
+"""Seconds after which unprocessed packets count as stuck."""
 
 
 class Outcome(Enum):
@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """A test's outcome, with the reason where it did not pass."""
+    """A test's outcome, with the reason if the test did not pass."""
 
     name: str
     outcome: Outcome
@@ -46,7 +46,7 @@ class Result:
 
 
 def run(test: Path, binary: Path) -> Result:
-    """Run a test; errors become a failed result."""
+    """Run a test; an error becomes a failed result."""
     with tempfile.TemporaryDirectory(prefix="stf-") as folder:
         try:
             statements = parse(test.read_text())
@@ -89,7 +89,8 @@ Step = Packet | Add | SetDefault | Command | CheckCounter
 
 
 def in_order(statements: Iterable[Statement]) -> list[Step]:
-    """Return the test's steps in its order; if several ports send, commands first, then packets, then counters."""
+    """Return the test's steps in the test's order. If several ports send, commands come first, then packets, then
+    counters."""
     script: list[Step] = [statement for statement in statements if not isinstance(statement, Expect)]
     if _several_send(script):
         script.sort(key=lambda step: isinstance(step, Packet | CheckCounter) + isinstance(step, CheckCounter))
@@ -103,8 +104,8 @@ def _several_send(script: Iterable[Step]) -> bool:
 class _Script:
     """Executes the steps of `in_order`: sends packets and commands to the switch, and checks counters.
 
-    A switch that reads named pipes processes the earliest packet once it has read every port's next packet, so with
-    several pipes packets wait for later packets. (p4c's runner uses pipes with BMv2 too, with the same effect.)
+    A switch that reads named pipes processes the earliest packet only once it has read every port's next packet. So
+    with several pipes, packets wait for later packets. (p4c's runner also uses pipes for BMv2, with the same effect.)
     """
 
     def __init__(self, script: list[Step], pipes: Pipes, control: Control, statistics: Path, switch: Switch) -> None:
@@ -117,7 +118,7 @@ class _Script:
         wrong: list[str] = []
         for step in self._script:
             if isinstance(step, Packet):
-                # Stamps a second apart: the switch orders a capture's packets by time.
+                # Time stamps are a second apart, because the switch orders a capture's packets by time.
                 self._pipes.write(step.port, captures.record(step.data, self._sent, 0))
                 self._sent += 1
                 continue
@@ -163,5 +164,5 @@ class _Script:
 
 
 def await_end(switch: Switch) -> None:
-    """Wait until the switch has processed all inputs' packets. Raises SetupError."""
+    """Wait until the switch has processed the packets of all inputs. Raises SetupError."""
     switch.process.await_output(END_OF_INPUTS, DONE_S)

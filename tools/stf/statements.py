@@ -1,6 +1,6 @@
-"""The statements of an STF file and their parser; each line holds a statement.
+"""The statements of an STF file, and their parser; each line contains one statement.
 
-The grammar is that of p4c (`tools/stf/stf_parser.py` and `backends/bmv2/bmv2stf.py` there).
+The grammar is that of p4c (its files `tools/stf/stf_parser.py` and `backends/bmv2/bmv2stf.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 class StfError(Exception):
-    """A line that cannot be parsed or executed; the text names line and reason."""
+    """A line cannot be parsed or executed; the message names the line and the reason."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Add:
-    """A table entry; the largest priority wins."""
+    """A table entry; among matching entries, the one with the largest priority number applies."""
 
     line: int
     table: str
@@ -32,7 +32,7 @@ class Add:
     keys: tuple[tuple[str, str], ...]
     call: Call
     label: str | None = field(default=None, compare=False)
-    """Name of the entry in later statements (`$label`); not written to the switch."""
+    """The entry's name in later statements (`$label`); it is not written to the switch."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Packet:
 
 @dataclass(frozen=True)
 class Expect:
-    """A packet expected from a port: hexadecimal digits, `*` for any digit, `$` for its end; None: any packet."""
+    """A packet expected from a port. The pattern has hexadecimal digits, `*` for any digit, `$` for the end of the
+    packet; None: any packet."""
 
     line: int
     port: int
@@ -64,7 +65,8 @@ class Expect:
 
 @dataclass(frozen=True)
 class CheckCounter:
-    """A counter's expected value after the packets before it; `index` is a cell's number or an entry's `$label`."""
+    """A counter's expected value after the preceding packets; `index` is the number of a cell, or an entry's
+    `$label`."""
 
     line: int
     counter: str
@@ -76,7 +78,7 @@ class CheckCounter:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of simple_switch_CLI, as written."""
+    """A command of simple_switch_CLI, as written in the test."""
 
     line: int
     name: str
@@ -103,7 +105,7 @@ COMMANDS = {
     "meter_set_rates": 3,
     "meter_array_set_rates": 2,
 }
-"""Commands that are passed on, with the least number of words that each needs."""
+"""Commands of simple_switch_CLI that a test may contain, each with the least number of words that it requires."""
 
 _CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*(?P<label>\S+)\s*)?$")
 _COUNTER = re.compile(
@@ -119,7 +121,7 @@ def number(text: str) -> int:
 
 
 def parse(text: str) -> list[Statement]:
-    """Parse the statements of a file. Raises StfError naming the line."""
+    """Parse the statements of a file. Raises StfError, which names the line."""
     statements: list[Statement] = []
     for line, content in enumerate(text.splitlines(), 1):
         words = content.partition("#")[0].split()
@@ -131,7 +133,7 @@ def parse(text: str) -> list[Statement]:
                 statements.append(_STATEMENTS[keyword](line, rest))
             elif keyword in COMMANDS:
                 statements.append(_command(line, keyword, rest))
-            elif keyword not in ("wait", "no_packet"):  # ignored: implied here
+            elif keyword not in ("wait", "no_packet"):  # ignored: every test waits, and reports unexpected packets
                 raise ValueError(f"{words[0]!r} is no statement of STF")
         except ValueError as error:
             raise StfError(f"line {line}: {error}: {content.strip()}") from None
@@ -172,7 +174,7 @@ def _add(line: int, words: list[str]) -> Add:
         raise ValueError("a table is missing")
     priority: int | None = None
     keys: list[tuple[str, str]] = []
-    # remove blanks around a colon
+    # Blanks around a colon are removed.
     for word in re.sub(r"\s*:\s*", ":", " ".join(head[1:])).split():
         name, colon, value = word.partition(":")
         if colon:

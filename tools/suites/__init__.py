@@ -1,5 +1,6 @@
-"""Runs tests that other projects wrote for BMv2, unmodified, on the embedded switch, from the user's copy of them.
+"""Runs tests that other projects wrote for BMv2 on the embedded switch, without changes, from the user's copy of them.
 
-`tutorials` is p4lang/tutorials, `p4-guide` the PTF tests of jafingerhut/p4-guide, `onos` the pipelines of ONOS. Nothing
-of them is in this repository: their files run from a temporary copy; only the expected outcomes are here.
+`tutorials` is p4lang/tutorials, `p4-guide` is the PTF tests of jafingerhut/p4-guide, and `onos` is the pipelines of
+ONOS. This repository contains none of their files, which run from a temporary copy; it contains only the expected
+outcomes.
 """

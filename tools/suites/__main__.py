@@ -29,7 +29,7 @@ SUITES: dict[str, Callable[[Place, Sequence[str]], Iterator[Result]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a suite and print each test's outcome; return 0 when at least one passed and none failed."""
+    """Run a suite and print each test's outcome; return 0 if at least one test passed and none failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__)
     parser.add_argument("suite", choices=[*SUITES, "onos"])
     parser.add_argument("folder", type=Path, help="a clone of the suite's repository; nothing in it is changed")
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace, binary: Path) -> Iterator[Result]:
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C or SIGTERM, as an exception that cleans up on its way."""
+    """Ctrl-C or SIGTERM as an exception, so that context managers clean up before the process ends."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -86,12 +86,12 @@ class _Interrupted(BaseException):
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     for handled in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(handled, signal.SIG_IGN)  # Cleaning up takes a moment; a second signal must not cut it off.
+        signal.signal(handled, signal.SIG_IGN)  # A second signal must not interrupt the clean-up.
     raise _Interrupted(number)
 
 
 def _revision(folder: Path) -> str | None:
-    """Return the commit of a clone; None where the folder is no clone."""
+    """Return the commit of a clone; None if the folder is not a clone."""
     command = ["git", "-c", f"safe.directory={folder.resolve()}", "-C", str(folder), "rev-parse", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class SuiteError(Exception):
-    """The suite or test cannot go on; the text states why and what to do."""
+    """The suite or test cannot continue; the message states the reason and the remedy."""
 
 
 class TooLateError(SuiteError):
-    """Something expected did not happen within its time limit."""
+    """An expected event did not occur within its time limit."""
 
 
 class UnmetError(SuiteError):
@@ -16,6 +16,6 @@ class UnmetError(SuiteError):
 
 
 def expect(so: bool, otherwise: str) -> None:
-    """Raise UnmetError with the text `otherwise` unless the condition `so` holds."""
+    """Raise UnmetError with the message `otherwise` unless the condition `so` is true."""
     if not so:
         raise UnmetError(otherwise)

@@ -1,4 +1,5 @@
-"""Runs jafingerhut/p4-guide: every `runptf.sh` that starts simple_switch_grpc, on the repository's veth interfaces."""
+"""Runs the tests of jafingerhut/p4-guide: every `runptf.sh` that starts simple_switch_grpc, on veth interfaces that the
+repository's scripts create."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ VETHS = "bin/veth_setup.sh"
 
 
 def scripts(folder: Path) -> list[str]:
-    """Return the folders whose script starts simple_switch_grpc; other scripts are for DPDK."""
+    """Return the folders whose script starts simple_switch_grpc; the other scripts are for DPDK."""
     paths = (path for path in folder.rglob(SCRIPT) if ORIGINAL in path.read_text(errors="replace"))
     return sorted(str(path.parent.relative_to(folder)) for path in paths)
 
 
 def run(place: Place, names: Sequence[str]) -> Iterator[Result]:
-    """Yield the results of the scripts' tests, script by script. Raises SuiteError where nothing can run."""
+    """Yield the results of the scripts' tests, script by script. Raises SuiteError if no script can run."""
     known = scripts(place.folder)
     if not known:
         raise SuiteError(f"no {SCRIPT} in this folder starts {ORIGINAL}: is it a clone of jafingerhut/p4-guide?")

@@ -1,6 +1,7 @@
-"""Runs the compiled pipelines of opennetworkinglab/onos with ONOS's P4Runtime requests. ONOS is not needed.
+"""Runs the compiled pipelines of opennetworkinglab/onos with ONOS's P4Runtime requests. ONOS itself is not needed.
 
-Every pipeline is loaded and read as when a device connects; `basic` also carries flows, packets and groups.
+Every pipeline is loaded and read as ONOS does when a device connects; `basic` is also tested with flows, packets and
+groups.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .wired import wired
 
 
 def pipelines(folder: Path) -> list[Pipeline]:
-    """Return the pipelines: BMv2's JSON files below `p4c-out` with the P4Info beside them, as in ONOS's tree."""
+    """Return the pipelines: BMv2's JSON files below `p4c-out`, each with the P4Info in its folder, as in ONOS's
+    tree."""
     programs: list[Pipeline] = []
     for program in sorted(folder.glob("**/p4c-out/**/*.json")):
         own, common = program.with_name(f"{program.stem}_p4info.txt"), program.with_name("p4info.txt")
@@ -33,7 +35,7 @@ def pipelines(folder: Path) -> list[Pipeline]:
 
 
 def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
-    """Yield the results of all pipelines, or of those named. Raises SuiteError where there is none."""
+    """Yield the results of all pipelines, or of those named. Raises SuiteError if there is no pipeline."""
     selected = pipelines(folder)
     if not selected:
         raise SuiteError(f"{folder} has no p4c-out/**/*.json: is it a clone of opennetworkinglab/onos?")
@@ -49,7 +51,7 @@ def run(folder: Path, binary: Path, names: Sequence[str]) -> Iterator[Result]:
 
 
 def _run(pipeline: Pipeline, binary: Path, test: Callable[[Onos], None]) -> Result:
-    """Run a test on its own switch."""
+    """Run a test on a switch that only this test uses."""
     name = f"{pipeline.name} {test.__name__}"
     try:
         with wired(binary) as switch:

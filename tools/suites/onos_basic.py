@@ -1,4 +1,4 @@
-"""Tests of ONOS's `basic` pipeline: writes as ONOS makes them, and checks the forwarding of packets."""
+"""Tests of ONOS's `basic` pipeline: they write entries in the same way as ONOS, and check how packets are forwarded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = (2, 3, 4)
 """Output ports of the frames."""
 IPV4 = 0x0800
 PUNTED = {"LLDP": 0x88CC, "BDDP": 0x8942, "ARP": 0x0806}
-"""EtherTypes that ONOS's discovery and ARP proxy redirect to the controller."""
+"""EtherTypes of frames that ONOS's discovery and ARP proxy redirect to the controller."""
 TABLE, WCMP = "ingress.table0_control.table0", "ingress.wcmp_control.wcmp_table"
 TYPE, PORT = "hdr.ethernet.ether_type", "standard_metadata.ingress_port"
 OUTPUT, PUNT, HOP = "table0_control.set_egress_port", "send_to_cpu", "set_next_hop_id"
@@ -49,7 +49,8 @@ def mastership(onos: Onos) -> None:
 
 
 def flows(onos: Onos) -> None:
-    """Insert flows, replace them by DELETE and INSERT in a request, read them back, count packets, remove them."""
+    """Insert flows, replace a flow by DELETE and INSERT in one request, read flows back, count packets, remove
+    flows."""
     punts = [_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()]
     first, second = (_flow(onos, PORT, FED, OUTPUT, port=port) for port in (2, 3))
     onos.write(INSERT, *punts, first)
@@ -76,7 +77,8 @@ def flows(onos: Onos) -> None:
 
 
 def packet_io(onos: Onos) -> None:
-    """Check that punted frames reach ONOS with their input port, and that packet-outs leave by the named port."""
+    """Check that frames for the controller reach ONOS with their input port, and that packet-outs leave by the
+    specified port."""
     onos.write(INSERT, *(_flow(onos, TYPE, kind, PUNT) for kind in PUNTED.values()))
     frames = [_frame(number, kind) for number, kind in enumerate(PUNTED.values())]
     onos.switch.send(frames)
@@ -94,7 +96,7 @@ def packet_io(onos: Onos) -> None:
     ports = [int.from_bytes(field.value, "big") for field in fields]
     expect(ports == [FED] * len(frames), f"the packet-ins name the ports {ports}")
     received: dict[int, list[bytes]] = {port: [] for port in OTHERS}
-    for port in OTHERS:  # ONOS floods by a packet-out for each port.
+    for port in OTHERS:  # ONOS floods a frame by one packet-out per port.
         onos.packet_out(frames[0], port)
 
     def all_left() -> bool:
@@ -112,7 +114,8 @@ def packet_io(onos: Onos) -> None:
 
 
 def groups(onos: Onos) -> None:
-    """Check that a WCMP group's flows go to the members that `crc16` and the weights select, in any member order."""
+    """Check that the flows of a WCMP group go to the members that `crc16` and the weights select, whatever the order in
+    which members are written."""
     hop, group = 5, 100
     action = "ingress.wcmp_control.set_egress_port"
     onos.write(INSERT, *(onos.member(number, action, port) for number, port in enumerate(OTHERS, 1)))
@@ -122,7 +125,7 @@ def groups(onos: Onos) -> None:
     entry.action.action_profile_group_id = group
     onos.write(INSERT, p4r.Entity(table_entry=entry))
     onos.write(INSERT, _flow(onos, TYPE, IPV4, HOP, next_hop_id=hop))
-    _follow(onos, [2, 3, 4, 2])  # Slots are in the order of creation; a weight of 2 adds its copy at the end.
+    _follow(onos, [2, 3, 4, 2])  # Slots are in the order of creation; a weight of 2 adds a second slot at the end.
     onos.write(MODIFY, onos.group(group, {3: 1, 2: 1}))
     _follow(onos, [3, 4])
     pattern = p4r.ActionProfileGroup(action_profile_id=onos.profile())
@@ -135,7 +138,7 @@ def groups(onos: Onos) -> None:
 
 
 def _follow(onos: Onos, slots: list[int]) -> None:
-    """Check that each of many flows leaves by the port in the slot that its hash selects."""
+    """Check that each of many flows leaves by the port in the slot that the flow's hash selects."""
     frames = [_frame(number) for number in range(FLOWS)]
     outputs = onos.switch.send(frames)
     taken = {frame: port for port, port_frames in outputs.items() for frame in port_frames}
@@ -144,14 +147,14 @@ def _follow(onos: Onos, slots: list[int]) -> None:
 
 
 def meters(onos: Onos) -> None:
-    """Check that a red meter of a port or host drops all frames, and that a reset meter passes all."""
+    """Check that a red meter of a port or a host drops all frames, and that a reset meter passes all frames."""
     onos.write(INSERT, _flow(onos, TYPE, IPV4, OUTPUT, port=2))
     host = onos.entities.entry("host_meter_table", {"hdr.ethernet.src_addr": (MAC, 48)}, "read_meter", {})
     onos.write(INSERT, host)
     host.table_entry.ClearField("action")
-    # not the ingress meter: the flow's action sends the frames that it drops
+    # The ingress meter is not tested: the flow's action sends the frames that this meter drops.
     port = next(meter.preamble.id for meter in onos.entities.p4info.meters if meter.preamble.name.startswith("egress"))
-    # 1 byte/s: red from the first frame to the end of the test
+    # At 1 byte/s the meter is red from the first frame to the end of the test.
     tight = p4r.MeterConfig(cir=1, cburst=1, pir=1, pburst=1)
     frames = [_frame(number) for number in range(8)]
     for how, config, wanted in (("red", tight, []), ("reset", None, frames)):
@@ -170,7 +173,7 @@ def _pass(onos: Onos, frames: list[bytes], wanted: list[bytes], what: str) -> No
 
 
 def replication(onos: Onos) -> None:
-    """Write multicast groups and clone sessions, read all at once, change and remove them."""
+    """Write multicast groups and clone sessions, read all of them at once, change them, and remove them."""
     for entry, number, before, after in ((multicast_group, 1, (2, 3), (3, 4)), (clone_session, 511, (CPU_PORT,), (2,))):
         first, second = entry(number, before), entry(number, after)
         for kind, written, wanted in ((INSERT, first, [first]), (MODIFY, second, [second]), (DELETE, second, [])):
@@ -199,7 +202,7 @@ def _flow(onos: Onos, field: str, value: int, action: str, **args: int) -> p4r.E
 
 
 def _frame(number: int, kind: int = IPV4) -> bytes:
-    """Return a frame whose flow depends on `number`; with the EtherType IPv4, a UDP packet."""
+    """Return a frame whose flow depends on `number`; for the EtherType IPv4, the frame is a UDP packet."""
     octets = MAC.to_bytes(6, "big")
     head = Ether(src=octets.hex(":"), dst="02:00:00:00:00:02", type=kind)
     if kind != IPV4:
@@ -209,5 +212,5 @@ def _frame(number: int, kind: int = IPV4) -> bytes:
 
 
 def _five_tuple(frame: bytes) -> bytes:
-    """Return the selector's input from such a frame: addresses, protocol, ports."""
+    """Return the selector's input from a UDP frame: addresses, protocol, ports."""
     return frame[26:34] + frame[23:24] + frame[34:38]

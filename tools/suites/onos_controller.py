@@ -1,6 +1,7 @@
-"""Imitates ONOS towards a switch: its session, its messages, and the reads after a device has connected.
+"""Imitates ONOS towards a switch: its session, its messages, and its reads after a device has connected.
 
-After ONOS's protocols/p4runtime (StreamClientImpl, PipelineConfigClientImpl, ReadRequestImpl and the codecs).
+The messages follow ONOS's module protocols/p4runtime (StreamClientImpl, PipelineConfigClientImpl, ReadRequestImpl and
+the codecs).
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from .errors import expect
 from .wired import Wired
 
 ELECTION_ID = 7 << 64 | 1
-"""A 128-bit election id as ONOS makes them from terms of mastership."""
+"""A 128-bit election id of the form that ONOS derives from terms of mastership."""
 COOKIE = 0xFEDC_BA98_7654_3210
-"""A pipeline cookie: ONOS sends a pipeconf's fingerprint of 64 bits."""
+"""A pipeline cookie of the form that ONOS sends: the 64-bit fingerprint of a pipeconf."""
 Match = tuple[int, tuple[bytes, ...]]
-"""An entry's priority and its serialised match fields."""
+"""The priority of a table entry, and its serialised match fields."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Pipeline:
     p4info: Path
 
     def info(self) -> p4i.P4Info:
-        """The pipeline's P4Info."""
+        """Return the pipeline's P4Info."""
         return text_format.Parse(self.p4info.read_text(), p4i.P4Info())
 
 
 class Onos:
-    """A master's session with a switch whose pipeline it has pushed. Methods raise Refused."""
+    """The session of a master that has pushed its pipeline to the switch. Methods raise Refused."""
 
     def __init__(self, switch: Wired, pipeline: Pipeline) -> None:
         self.switch = switch
@@ -59,16 +60,16 @@ class Onos:
         return {matched(entity.table_entry): entity.table_entry for entity in read}
 
     def packet_out(self, frame: bytes, port: int) -> None:
-        """Send a packet-out with ONOS's only metadata field, the port; `_padding` is omitted."""
+        """Send a packet-out whose only metadata field, as in ONOS's, is the port; `_padding` is omitted."""
         field = p4r.PacketMetadata(metadata_id=1, value=canonical(port))
         self.client.packet_out(p4r.PacketOut(payload=frame, metadata=[field]))
 
     def profile(self) -> int:
-        """The id of the pipeline's first action profile."""
+        """Return the id of the pipeline's first action profile."""
         return self._profile().preamble.id
 
     def member(self, number: int, action: str, param: int) -> p4r.Entity:
-        """Return a member of the first action profile whose action has a single parameter."""
+        """Return a member of the first action profile; the member's action has a single parameter."""
         action_id = next(each.preamble.id for each in self.entities.p4info.actions if each.preamble.name == action)
         params = [p4r.Action.Param(param_id=1, value=canonical(param))]
         member = p4r.ActionProfileMember(action_profile_id=self.profile(), member_id=number)
@@ -76,7 +77,7 @@ class Onos:
         return p4r.Entity(action_profile_member=member)
 
     def group(self, number: int, weights: Mapping[int, int]) -> p4r.Entity:
-        """Return a group of the first action profile with the weight of each member."""
+        """Return a group of the first action profile, with the given weight for each member."""
         members = [p4r.ActionProfileGroup.Member(member_id=key, weight=weight) for key, weight in weights.items()]
         largest = self._profile().max_group_size
         group = p4r.ActionProfileGroup(action_profile_id=self.profile(), group_id=number, max_size=largest)
@@ -88,20 +89,20 @@ class Onos:
 
 
 def matched(entry: p4r.TableEntry) -> Match:
-    """Return the entry's priority and match fields, which identify it in its table."""
+    """Return an entry's priority and match fields, which identify the entry within its table."""
     fields = sorted(entry.match, key=lambda field: field.field_id)
     return entry.priority, tuple(field.SerializeToString(deterministic=True) for field in fields)
 
 
 def multicast_group(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
-    """Return a multicast group with a replica at each port; in a read, number 0 stands for all groups."""
+    """Return a multicast group with a replica for each port; in a read, number 0 stands for all groups."""
     entry = p4r.MulticastGroupEntry(multicast_group_id=number, replicas=_replicas(ports))
     made = p4r.PacketReplicationEngineEntry(multicast_group_entry=entry)
     return p4r.Entity(packet_replication_engine_entry=made)
 
 
 def clone_session(number: int, ports: Sequence[int] = ()) -> p4r.Entity:
-    """Return a clone session with a replica at each port; in a read, number 0 stands for all sessions."""
+    """Return a clone session with a replica for each port; in a read, number 0 stands for all sessions."""
     entry = p4r.CloneSessionEntry(session_id=number, replicas=_replicas(ports))
     made = p4r.PacketReplicationEngineEntry(clone_session_entry=entry)
     return p4r.Entity(packet_replication_engine_entry=made)
@@ -112,7 +113,7 @@ def _replicas(ports: Sequence[int]) -> list[p4r.Replica]:
 
 
 def loads(onos: Onos) -> None:
-    """Check that the cookie is read back, and that all reads that ONOS makes for a new device succeed."""
+    """Check that the cookie is read back, and that all reads that ONOS sends to a new device succeed."""
     expect(onos.client.pipeline_cookie() == COOKIE, "the cookie is not the one that was given with the pipeline")
     info = onos.entities.p4info
     wanted = [p4r.Entity(table_entry=p4r.TableEntry(is_default_action=True)), multicast_group(0), clone_session(0)]

@@ -1,4 +1,5 @@
-"""Provides an environment for the suites' scripts: a copy of the folder, own namespaces, and the switch on PATH."""
+"""Provides the environment for the suites' scripts: a copy of the folder, private namespaces, and the switch on
+PATH."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .errors import SuiteError, TooLateError
 ORIGINAL = "simple_switch_grpc"
 """The command by which the suites' scripts start the switch."""
 NAMESPACES = ("unshare", "--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
-"""Command prefix for private interfaces, ports and processes; when `unshare` is killed, the kernel ends them all."""
+"""Command prefix for private interfaces, ports and processes. When `unshare` is killed, the kernel ends all processes
+in the namespaces."""
 _INSIDE = ("sh", "-c", 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$@"', "sh")
 _SUDO = """#!/bin/sh
 # Everything here is root's already, and PATH has to stay what it is.
@@ -40,7 +42,7 @@ class Place:
     environment: dict[str, str]
 
     def require(self, commands: Iterable[str], modules: Iterable[str] = ()) -> None:
-        """Raise SuiteError naming commands that are not on PATH, and modules that its `python3` does not have."""
+        """Raise SuiteError if commands are not on PATH or `python3` lacks modules; the error names them."""
         path = self.environment["PATH"]
         missing = [f"{command} is not on PATH" for command in commands if not shutil.which(command, path=path)]
         missing += [
@@ -56,9 +58,10 @@ class Place:
 
 @contextmanager
 def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) -> Generator[Place]:
-    """Copy a folder; in its environment the commands `simple_switch_grpc` and `simple_switch` start `switch`.
+    """Copy a folder; in the copy's environment, the commands `simple_switch_grpc` and `simple_switch` start `switch`.
 
-    With None, the commands are those on PATH. The copy stays in `copy_folder`, if given; else it is removed at the end.
+    If `switch` is None, the commands on PATH are used. With `copy_folder`, the copy remains there; otherwise it is
+    removed at the end.
     """
     if os.geteuid() != 0:
         raise SuiteError("this makes network namespaces and needs root: run it with sudo")
@@ -68,7 +71,7 @@ def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) ->
         (front / "sudo").write_text(_SUDO)
         (front / "sudo").chmod(0o755)
         if switch:
-            # a link, not a script: scripts find the process by its name
+            # The command is a link, not a script, because scripts find the process by its name.
             (front / ORIGINAL).symlink_to(switch)
             for name in ("simple_switch", "simple_switch_CLI"):
                 (front / name).symlink_to(ROOT / "tools/bmv2" / name)
@@ -78,12 +81,12 @@ def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) ->
         except FileExistsError:
             raise SuiteError(f"{copy} is there already: name another folder to keep the copy in") from None
         path = os.pathsep.join([str(front), os.environ.get("PATH", os.defpath)])
-        # PYTHONUNBUFFERED: receivers' output reaches their log files at once
+        # PYTHONUNBUFFERED makes the receivers' output reach their log files at once.
         yield Place(copy, {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1"})
 
 
 class Program:
-    """A command in namespaces of its own, with pipes to its standard input and from its output and errors."""
+    """A command in private namespaces, with pipes to its standard input and from its output and errors."""
 
     def __init__(self, environment: dict[str, str], command: Sequence[str], folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -93,7 +96,7 @@ class Program:
             stderr=subprocess.STDOUT,
             cwd=folder,
             env=environment,
-            start_new_session=True,  # a session of its own: Ctrl-C reaches only the tool, which ends this program
+            start_new_session=True,  # Ctrl-C reaches only the tool, which ends this program
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -107,7 +110,8 @@ class Program:
             raise SuiteError(f"it has ended before {line!r}:\n{self._tail(self._text)}") from None
 
     def until(self, text: str, within_s: float) -> str:
-        """Return the output before `text`. Raises SuiteError when the program ends first, TooLateError on a timeout."""
+        """Return the output before `text`. Raises SuiteError if the program ends first, TooLateError after the time
+        limit."""
         deadline = time.monotonic() + within_s
         while text not in self._text:
             if not self._more(deadline):
@@ -116,14 +120,14 @@ class Program:
         return before
 
     def rest(self, within_s: float) -> str:
-        """Return the output until the program and all processes that it started end. Raises TooLateError."""
+        """Return the output until the program and all processes that it started have ended. Raises TooLateError."""
         deadline = time.monotonic() + within_s
         while self._more(deadline):
             pass
         return self._text
 
     def end(self) -> None:
-        """End the program and every process that it started, and wait for them."""
+        """End the program and every process that it started, and wait until they have ended."""
         with ExitStack() as stack:
             inside = [os.pidfd_open(int(child)) for child in self._children().split()]
             for descriptor in inside:
@@ -137,12 +141,12 @@ class Program:
                 pipe.close()
 
     def _children(self) -> str:
-        """Return the process id of the namespaces' first process; "" when it has ended."""
+        """Return the process id of the first process in the namespaces; "" if it has ended."""
         pid = self._process.pid
         return Path(f"/proc/{pid}/task/{pid}/children").read_text() if self._process.poll() is None else ""
 
     def _more(self, deadline: float) -> bool:
-        """Wait for more output; return False at its end."""
+        """Wait for more output; return False at the end of the output."""
         if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TooLateError(f"nothing more in time after:\n{self._tail(self._text)}")
         data = os.read(self._output, 1 << 16)

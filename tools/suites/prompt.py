@@ -1,4 +1,4 @@
-"""Drives Mininet's prompt, which an exercise's `make run` opens, and runs commands on its hosts."""
+"""Drives the prompt of Mininet that an exercise's `make run` opens, and runs commands on Mininet's hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .place import Place, Program
 
 PROMPT = "mininet> "
 START_S = 180.0
-"""Longest time in seconds until the prompt appears; `make run` compiles the program first."""
+"""The longest time in seconds until the prompt appears; `make run` compiles the program first."""
 COMMAND_S = 120.0
 LISTENING_S = 120.0
 _TRY_S = 3.0
@@ -22,14 +22,14 @@ _LOOK_S = 0.1
 
 
 class Mininet:
-    """A running exercise. Every command raises SuiteError when Mininet has ended or exceeds its time limit."""
+    """A running exercise. Every command raises SuiteError if Mininet has ended or exceeds the command's time limit."""
 
     def __init__(self, program: Program, folder: Path) -> None:
         self._program, self._folder = program, folder
         self.say("", START_S)
 
     def say(self, line: str, within_s: float = COMMAND_S) -> str:
-        """Type a line, and return what is printed until the next prompt."""
+        """Type a line; return the output until the next prompt."""
         if line:
             self._program.say(line)
         return self._program.until(PROMPT, within_s)
@@ -42,7 +42,7 @@ class Mininet:
             return ""
 
     def comes(self, condition: Callable[[], bool], within_s: float) -> bool:
-        """Wait for a condition; return False when it does not hold within `within_s` seconds."""
+        """Wait for a condition; return False if it is not true within `within_s` seconds."""
         deadline = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > deadline:
@@ -59,7 +59,8 @@ class Mininet:
         return log
 
     def deliver(self, sending: str, log: str, wanted: Callable[[str], bool], what: str) -> None:
-        """Send until the receiver's log has a wanted packet, since the receiver reports that it listens too early."""
+        """Send repeatedly until the receiver's log has a wanted packet. A single attempt may be lost, since the
+        receiver reports too early that it listens."""
         said = ""
         for _ in range(_TRIES):
             said = self.say(sending)
@@ -70,7 +71,7 @@ class Mininet:
 
 @contextmanager
 def mininet(place: Place, folder: Path) -> Generator[Mininet]:
-    """Run an exercise's `make run`; end it and all its processes afterwards."""
+    """Run an exercise's `make run`; afterwards end it and all its processes."""
     program = Program(place.environment, ["make", "run"], folder)
     try:
         yield Mininet(program, folder)
@@ -79,10 +80,10 @@ def mininet(place: Place, folder: Path) -> Generator[Mininet]:
 
 
 def packets(log: str) -> list[str]:
-    """Return a receiver's printed text of each packet."""
+    """Return the text that a receiver has printed for each packet."""
     return log.split("got a packet")[1:]
 
 
 def fields(packet: str, name: str) -> list[str]:
-    """Return the values of a field, from all headers with a field of that name."""
+    """Return the values of all header fields with that name in a packet's text."""
     return re.findall(rf"^[\s|]*{name}\s*= (.*)$", packet, re.MULTILINE)

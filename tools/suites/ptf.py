@@ -12,7 +12,7 @@ from .report import Outcome, Result
 
 COMMANDS = ("p4c", "ptf", "python3", "pkill", "ps")
 RUN_S = 1800.0
-"""Longest run of a script in seconds; p4-guide's lpmtester waits 0.1 s for each of thousands of answers."""
+"""The longest duration of a script in seconds; p4-guide's lpmtester waits 0.1 s for each of thousands of answers."""
 
 _LINE, _DOUBLE = "-" * 70, "=" * 70
 _TEST = re.compile(r"^([\w.]+) \.\.\. ", re.MULTILINE)
@@ -35,7 +35,7 @@ def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]
 
 
 def results(folder: str, said: str) -> list[Result]:
-    """Return a result for each test; add a failed one where ptf ran none, or fewer than it reports."""
+    """Return a result for each test; add a failed result if ptf ran no test, or fewer than it reports."""
     tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
     reasons = {name: _raised(traceback) for name, traceback in _REASON.findall(said)}
     _, *parts = _TEST.split(tests)
@@ -50,7 +50,7 @@ def results(folder: str, said: str) -> list[Result]:
 
 
 def _raised(traceback: str) -> str:
-    """Return the exception's line of a traceback."""
+    """Return the line of a traceback that names the exception."""
     raised = _RAISED.findall(traceback)
     return raised[-1] if raised else traceback.strip()
 

@@ -1,4 +1,4 @@
-"""Reports the outcome of each exercise or test: lines for people, JSON for scripts."""
+"""Reports the outcome of each exercise or test: as lines for people, and as JSON for scripts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Result:
         return replace(self, seconds=round(seconds, 1))
 
     def line(self) -> str:
-        """Return the result's line of the table; further lines of the reason follow it."""
+        """Return the result as a line of the table; further lines contain the rest of the reason."""
         first, *rest = self.reason.splitlines() or [""]
         below = "".join(f"\n{'':12}{line}" for line in rest)
         return f"{self.outcome:8} {self.seconds:4.0f} s  {self.name}{': ' if first else ''}{first}{below}"
@@ -44,11 +44,11 @@ def summary(results: Iterable[Result]) -> str:
 
 
 def status(results: Iterable[Result]) -> int:
-    """Return the exit status: 0 when at least one test passed and none failed, else 1."""
+    """Return the exit status: 0 if at least one test passed and none failed, else 1."""
     outcomes = [result.outcome for result in results]
     return 0 if Outcome.PASSED in outcomes and Outcome.FAILED not in outcomes else 1
 
 
 def as_json(suite: str, switch: str, revision: str | None, results: Iterable[Result]) -> dict[str, Any]:
-    """Return the whole run as JSON; `revision` is the folder's commit where it is a clone."""
+    """Return the results of the run as JSON; `revision` is the commit of the folder if it is a clone."""
     return {"suite": suite, "switch": switch, "revision": revision, "results": [asdict(result) for result in results]}

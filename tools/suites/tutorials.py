@@ -1,4 +1,5 @@
-"""Runs p4lang/tutorials: each exercise's solution with its Makefile and Mininet scripts, and its README's traffic."""
+"""Runs p4lang/tutorials: each exercise's solution with its Makefile and Mininet scripts, and the traffic that its
+README describes."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ MODULES = ("mininet", "grpc", "p4.v1.p4runtime_pb2", "p4.tmp.p4config_pb2", "sca
 """Python modules that the scripts import; p4.tmp.p4config_pb2 comes with p4lang/PI."""
 COMMANDS = ("make", "python3", "p4c-bm2-ss", "ethtool", "ifconfig", "route", "arp")
 FLOW_S = 15
-"""Seconds for which iperf sends, by the READMEs of ecn and mri; the probes run twice as long."""
+"""Seconds for which iperf sends, according to the READMEs of ecn and mri; the probes are sent for twice as long."""
 FLOW_ENDS_S = 120.0
 IPERF_S = 5
 CONNECTED_S = 10
 """Seconds after which a TCP connection that is not established counts as blocked."""
 COMES_S = 120.0
-"""Longest wait in seconds for the effect of a controller or probe; scapy starts slowly on a busy machine."""
+"""The longest wait, in seconds, for the effect of a controller or probe; scapy starts slowly on a busy machine."""
 MESSAGE = "P4 is cool"
 
 
@@ -34,7 +35,8 @@ def basic(net: Mininet) -> None:
 
 
 def basic_tunnel(net: Mininet) -> None:
-    """Check forwarding by address without a tunnel header, and by the tunnel's destination with one."""
+    """Check that packets without a tunnel header are forwarded by address, and packets with one by the tunnel's
+    destination."""
     h2, h3 = net.receive("h2"), net.receive("h3")
 
     def plain(address: str) -> Callable[[str], bool]:
@@ -62,14 +64,15 @@ def calc(net: Mininet) -> None:
 
 
 def ecn(net: Mininet) -> None:
-    """Check that `tos` changes from 1 to 3 while the bottleneck's queue is long."""
+    """Check that the header field `tos` changes from 1 to 3 while the bottleneck's queue is long."""
     marks = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
     expect("0x1" in marks, f"no packet had the tos 0x1: {marks}")
     expect("0x3" in marks, f"no packet had the tos 0x3, which congestion is marked by: {marks}")
 
 
 def mri(net: Mininet) -> None:
-    """Check that packets list the switches on their path and their queues, with a long queue at the bottleneck."""
+    """Check that packets list the switches on their path with their queue lengths, and a long queue at the
+    bottleneck."""
     probes = _probes_beside_a_flow(net)
     ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")
@@ -79,7 +82,8 @@ def mri(net: Mininet) -> None:
 
 
 def _probes_beside_a_flow(net: Mininet) -> list[str]:
-    """Return the probes that h2 receives from h1, one a second, while iperf fills the link between their switches."""
+    """Return the probes from h1 to h2, one per second, while iperf fills the link between the switches of these
+    hosts."""
     h2 = net.receive("h2")
     net.deliver(f'h1 ./send.py 10.0.2.2 "{MESSAGE}" 1', h2, lambda packet: MESSAGE in packet, "a message")
     net.say("h22 iperf -s -u > h22.log 2>&1 &")
@@ -90,7 +94,7 @@ def _probes_beside_a_flow(net: Mininet) -> list[str]:
 
 
 def firewall(net: Mininet) -> None:
-    """Check that TCP works within the internal network and out of it, but not into it."""
+    """Check that TCP connections succeed within the internal network and out of it, but not into it."""
     for client, server in (("h1", "h2"), ("h1", "h3")):
         expect(_iperf(net, client, server) > 0, f"iperf from {client} to {server} does not come about")
     expect(_iperf(net, "h3", "h1") == 0, "iperf from h3 to h1 is not blocked")
@@ -110,7 +114,7 @@ def flowcache(net: Mininet) -> str | None:
     expect(_counted(net, r"egressPktInCounter \d+"), "egressPktInCounter stays 0")
     if _counted(net, r"ingressPktOutCounter \d+"):
         return None
-    # The switch counts at index 0, which the controller does not read; BMv2 uses the last packet's value.
+    # The switch counts at index 0, which the controller does not read. BMv2 counts at the last packet's value instead.
     return "but ingressPktOutCounter stays 0: its index is a field of a header that is not valid"
 
 
@@ -119,7 +123,7 @@ def link_monitor(net: Mininet) -> None:
     net.say("h1 ./receive.py > probes.log 2>&1 &")
     net.say("h1 ./send.py > send.log 2>&1 &")
     expect(net.comes(lambda: "Switch 1" in net.log("probes.log"), COMES_S), "no probe has come back")
-    # Without a limit, iperf's 100 Mbit/s or more overload the receiver, which then misses probes.
+    # Without a limit, iperf's rate of 100 Mbit/s or more overloads the receiver, which then misses probes.
     sent = _iperf(net, "h1", "h4", "-b 5M")
     expect(sent > 0, "iperf from h1 to h4 does not come about")
 
@@ -127,15 +131,15 @@ def link_monitor(net: Mininet) -> None:
         rates = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
         return max(map(float, rates))
 
-    # The receiver also parses every packet of iperf and lags behind.
+    # The receiver also parses every packet of iperf, so its measurements are late.
     agrees = net.comes(lambda: 0.5 < measured() / sent < 2, COMES_S)
     expect(agrees, f"iperf sent {sent:g} Mbit/s, the probes measured {measured():g} at most")
 
 
 def _iperf(net: Mininet, client: str, server: str, flags: str = "") -> float:
-    """Return TCP's throughput between hosts in Mbit/s; 0 without a connection.
+    """Return the throughput of TCP between two hosts in Mbit/s; 0 without a connection.
 
-    Mininet's own `iperf` command cannot be used: it waits forever for a line that iperf 2.1 does not print.
+    Mininet's own `iperf` command cannot be used: it waits indefinitely for a line that iperf 2.1 does not print.
     """
     log = f"{client}-{server}.log"
     net.say(f"{server} iperf -s > {log} 2>&1 &")
@@ -153,7 +157,8 @@ def load_balance(net: Mininet) -> None:
 
 
 def multicast(net: Mininet) -> None:
-    """Check pings between h1, h2 and h3; h4 is not in the multicast group that ARP needs."""
+    """Check that h1, h2 and h3 answer each other's pings but not h4's: h4 is not in the multicast group that ARP
+    needs."""
     said = net.say("pingall", 120)
     for line in ("h1 -> h2 h3 X", "h2 -> h1 h3 X", "h3 -> h1 h2 X"):
         expect(line in said, f"pingall says:\n{said}")
@@ -173,7 +178,7 @@ def p4runtime(net: Mininet) -> None:
 
 
 def _ping_with_controller(net: Mininet) -> None:
-    """Check that pings are answered only once the controller has run."""
+    """Check that h2 answers pings only after the controller has run."""
     before = net.say("h1 ping -c 2 -W 1 10.0.2.2")
     expect(" 0 received" in before, f"h2 answers without a controller:\n{before}")
     net.say("sh ./mycontroller.py > controller.log 2>&1 &")
@@ -190,7 +195,7 @@ def _counted(net: Mininet, counter: str) -> bool:
 
 
 def qos(net: Mininet) -> None:
-    """Check that `tos` is 0xb9 for UDP and 0xb1 for TCP."""
+    """Check that the header field `tos` is 0xb9 for UDP and 0xb1 for TCP."""
     h2 = net.receive("h2")
     for protocol, tos in (("UDP", "0xb9"), ("TCP", "0xb1")):
 
@@ -202,7 +207,7 @@ def qos(net: Mininet) -> None:
 
 
 def source_routing(net: Mininet) -> None:
-    """Check a path with a loop and one without; the time to live shows the number of hops."""
+    """Check a path with a loop and a path without; the time to live shows the number of hops."""
     h2 = net.receive("h2")
     for way, ttl in (("2 3 2 2 1", "59"), ("2 1", "62")):
         sending = f"h1 printf '{way}\\nq\\n' | ./send.py 10.0.2.2"
@@ -215,17 +220,17 @@ def _all_reached(said: str) -> None:
 
 @dataclass(frozen=True)
 class Exercise:
-    """The check of an exercise by its README, and the commands it needs beside `COMMANDS`."""
+    """The check of an exercise according to its README, and the commands that it needs in addition to `COMMANDS`."""
 
     steps: Callable[[Mininet], str | None]
-    """The check; raises UnmetError, or returns a remark for the report."""
+    """The check, which raises UnmetError, or returns a remark for the report or None."""
     needs: tuple[str, ...] = ()
     solution: str = "*"
-    """Pattern of the files of `solution/` that replace the exercise's."""
+    """Pattern of the files in `solution/` that replace the exercise's files."""
 
 
 TCPDUMP = ("tcpdump",)
-"""Command by which scapy's receivers compile their packet filter."""
+"""The command with which scapy's receivers compile their packet filter."""
 IPERF = ("iperf",)
 PLAYED: dict[str, tuple[Exercise, ...]] = {
     "basic": (Exercise(basic),),
@@ -245,7 +250,7 @@ PLAYED: dict[str, tuple[Exercise, ...]] = {
 
 
 def run(place: Place, names: Sequence[str]) -> Iterator[Result]:
-    """Yield the results, exercise by exercise. Raises SuiteError where nothing can run."""
+    """Yield the results, exercise by exercise. Raises SuiteError if no exercise can run."""
     exercises = place.folder / "exercises"
     known = sorted(path.parent.name for path in exercises.glob("*/Makefile"))
     if not known:
@@ -275,7 +280,8 @@ def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
 
 
 def lay(folder: Path, pattern: str) -> None:
-    """Copy files of an exercise's solution over those of the same names, or beside its Makefile."""
+    """Copy files of an exercise's solution over the files with the same names or, if there are none, to the exercise's
+    folder."""
     for solved in (folder / "solution").glob(pattern):
         others = (path for path in folder.rglob(solved.name) if path != solved)
         shutil.copy2(solved, next(others, folder / solved.name))

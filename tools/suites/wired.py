@@ -1,4 +1,5 @@
-"""Runs a switch on capture files: a pipe feeds one port, the other ports' output is read, a controller drives it."""
+"""Runs a switch on capture files: a pipe feeds one port, the output of the other ports is read, and a controller writes
+entries over P4Runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from topo.testbed.errors import SetupError
 from topo.testbed.switches.piped import Pipes, Switch, await_quiet, start
 
 FED = 1
-"""Input port of all frames."""
+"""The input port of all frames."""
 PORTS = (FED, 2, 3, 4)
 CPU_PORT = 255
 QUIET_S = 60.0
@@ -22,7 +23,7 @@ _LOOK_S = 0.05
 
 
 class Wired:
-    """A running switch without a loaded program."""
+    """A running switch into which no program has been loaded."""
 
     def __init__(self, switch: Switch, pipes: Pipes) -> None:
         self.address = switch.address
@@ -42,7 +43,7 @@ class Wired:
         return self.left()
 
     def left(self) -> dict[int, list[bytes]]:
-        """Return the output frames by port since the last call."""
+        """Return the output frames by port since the previous call."""
         for port, path in self._switch.outputs.items():
             if port not in self._tails and path.exists():
                 self._tails[port] = captures.Tail(path)
@@ -51,7 +52,7 @@ class Wired:
 
 @contextmanager
 def wired(binary: Path) -> Generator[Wired]:
-    """Start a switch that serves P4Runtime; end it afterwards. Raises SetupError."""
+    """Start a switch that serves P4Runtime; end the switch afterwards. Raises SetupError."""
     with tempfile.TemporaryDirectory(prefix="wired-") as temporary:
         folder = Path(temporary)
         for port in PORTS:
@@ -70,7 +71,7 @@ def wired(binary: Path) -> Generator[Wired]:
 
 
 def comes(condition: Callable[[], bool]) -> bool:
-    """Wait until a condition holds that a message on the stream brings about; return False on a timeout."""
+    """Wait until a condition is true that a message on the stream makes true; return False after the time limit."""
     deadline = time.monotonic() + COMES_S
     while not condition():
         if time.monotonic() > deadline:

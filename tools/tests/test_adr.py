@@ -1,4 +1,4 @@
-"""Each architecture decision (docs/adr) is short and complete, and is in the index, which test_docs.py compares."""
+"""Checks that each architecture decision (docs/adr) is short and complete, and that the index lists each one once."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,8 @@ from tools.gen_adr import parts as parts_of
 DECISIONS = decisions()
 PARTS = ["Area", "Status", "Context", "Decision", "Consequence"]
 REPLACED = ["Area", "Status", "Decision"]
-"""Paragraphs of a decision that another one has replaced entirely; its text is a single line."""
+"""Paragraphs of a decision that another decision has replaced entirely; the text of such a decision is a single
+line."""
 WORDS = 150
 PARAGRAPH_WORDS = 100
 
@@ -29,7 +30,7 @@ def parts(path: Path) -> dict[str, str]:
 
 
 def title(path: Path) -> str:
-    """Return the title; it must begin with the number in the file's name."""
+    """Return the title, whose number must be that in the file's name."""
     number = path.name[:4]
     heading = re.match(rf"# {number}: (.+)\n", path.read_text())
     assert heading, f'{path.name} does not begin with "# {number}: " and a title'
@@ -37,7 +38,8 @@ def title(path: Path) -> str:
 
 
 def test_every_number_is_taken_once() -> None:
-    """Gaps are allowed: branches reserve numbers, and a reserved number may stay unused."""
+    """Every decision must have a number of its own. Gaps are allowed: branches reserve numbers, and may not use
+    them."""
     numbers = [path.name[:4] for path in DECISIONS]
     assert len(set(numbers)) == len(numbers)
 

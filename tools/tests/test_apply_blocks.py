@@ -1,4 +1,5 @@
-"""What counts as a line of an apply block, and which sources are refused with the place named."""
+"""Tests of `tools.apply_blocks`: what counts as a line of an apply block, and which sources are refused, with their
+location."""
 
 import sys
 from pathlib import Path

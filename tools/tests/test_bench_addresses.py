@@ -1,4 +1,4 @@
-"""The address ranges of the bench do not overlap."""
+"""Checks that the address ranges of the bench do not overlap."""
 
 from ipaddress import IPv4Interface, IPv4Network
 

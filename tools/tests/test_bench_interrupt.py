@@ -1,4 +1,4 @@
-"""Ctrl-C during a bench leaves no processes or interfaces behind, and keeps the results of an earlier bench."""
+"""Checks that Ctrl-C during a bench leaves no processes or interfaces behind, and that earlier results remain."""
 
 import os
 import signal
@@ -14,9 +14,9 @@ SETTINGS = [Path("/proc/sys/net/netfilter/nf_conntrack_max"), Path("/sys/module/
 
 
 def marked(mark: str) -> dict[int, str]:
-    """Return command lines, by pid, of the processes with the mark in their environment, which children inherit.
+    """Return the command lines, by pid, of the processes with the mark in their environment, which children inherit.
 
-    Command lines alone would not do: tests that run at the same time start the same programs.
+    Command lines alone would not identify them: tests that run at the same time start the same programs.
     """
     commands: dict[int, str] = {}
     for place in Path("/proc").glob("[0-9]*"):
@@ -35,7 +35,7 @@ def processes_of(mark: str) -> list[str]:
 
 
 def interfaces() -> set[str]:
-    """Return the bench's network interfaces in this namespace: ends of links that were not moved yet."""
+    """Return the bench's network interfaces in this namespace: ends of links that have not been moved yet."""
     names = {path.name for path in Path("/sys/class/net").iterdir()}
     return names & {f"{end}-eth{port}" for end in ("load", "sw") for port in (1, 2)}
 

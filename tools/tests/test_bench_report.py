@@ -1,4 +1,4 @@
-"""The form of the result files, the table and the verdicts."""
+"""Tests of the form of the bench's result files, table and verdicts."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ BASE_CASE = Case()
 
 
 def measured() -> Measurements:
-    """Return measurements of all forwarders, with further cases of the embedded switch."""
+    """Return measurements of all forwarders, with additional cases for the embedded switch."""
     measurements = Measurements()
     for who, pps in zip(WHO, (500_000.0, 400_000.0, 20_000.0, 600_000.0), strict=True):
         measurements.pps[who, BASE_CASE] = [pps, pps * 1.1, pps * 0.9]

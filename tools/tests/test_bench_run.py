@@ -1,4 +1,4 @@
-"""A bench run skips failing set-ups and stops when its time limit is reached."""
+"""Checks that a bench run skips failing set-ups, and that it stops at its time limit."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from topo.testbed.errors import SetupError
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the run independent of the machine's programs, and leave the kernel's tables unchanged."""
+    """Make the run independent of the programs on this machine, and leave the kernel's tables unchanged."""
     monkeypatch.setattr(run_module, "require_prerequisites", lambda: None)
     monkeypatch.setattr(run_module, "roomy_conntrack", nullcontext)
 

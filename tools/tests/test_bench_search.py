@@ -1,4 +1,4 @@
-"""The search for the largest rate, against simulated forwarders."""
+"""Tests of the search for the largest rate, with simulated forwarders."""
 
 import pytest
 
@@ -8,7 +8,8 @@ FLOOD = 900_000.0
 
 
 def forwarder(capacity: float, load: float = FLOOD, overload_share: float = 1.0):
-    """Simulate a forwarder of `capacity` frames/s, of which a share is left under overload; `load` bounds the offer."""
+    """Simulate a forwarder of `capacity` frames/s, which forwards only `overload_share` of it under overload; the load
+    generator sends at most `load` frames/s."""
 
     def offer(rate: float) -> Trial:
         sent = min(rate or load, load)

@@ -1,4 +1,5 @@
-"""BMv2's command lines on the embedded switch: P4Info derived from JSON, and a runner that uses both commands."""
+"""Tests of BMv2's command lines for the embedded switch: P4Info derived from JSON, and a test runner that uses both
+commands."""
 
 import json
 import os
@@ -51,7 +52,7 @@ def test_p4info_is_the_compilers_but_for_ids(program: Path) -> None:
 
 
 def keys(table: p4i.Table) -> list[tuple[str, int, int]]:
-    """Return a table's key fields. Optional fields count as ternary, as in BMv2's JSON."""
+    """Return the key fields of a table. Optional fields count as ternary, as in BMv2's JSON."""
     kinds = p4i.MatchField
     return [
         (field.name, field.bitwidth, kinds.TERNARY if field.match_type == kinds.OPTIONAL else field.match_type)
@@ -66,7 +67,7 @@ def actions(table: p4i.Table, info: p4i.P4Info) -> dict[str, list[tuple[str, int
 
 
 class Recorder(Control):
-    """A control plane that records statements and executes none."""
+    """A control plane that records statements but executes none."""
 
     def __init__(self) -> None:
         self.statements: list[Add | SetDefault | Command] = []
@@ -165,7 +166,7 @@ def test_a_runners_way_through_both(tmp_path: Path) -> None:
     pipes = Pipes({1: tmp_path / "p1_in.pcap"}, captures.HEADER)
     words = ["--log-file", "switch.log", "--log-flush", "--use-files", "0", "--dump-packet-data", "10240"]
     words += ["--thrift-port", port, "--device-id", "7", "-i 1@p1", "-i 2@p2", str(ROOT / "p4src/build/sluice.json")]
-    # the runner finds the commands on PATH
+    # The runner finds the commands on PATH.
     environment = {**os.environ, "PATH": f"{FRONT_ENDS}:{os.environ['PATH']}"}
     switch = subprocess.Popen(["simple_switch", *words], cwd=tmp_path, env=environment)
     try:

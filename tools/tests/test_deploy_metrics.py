@@ -1,5 +1,5 @@
-"""Debian's Prometheus checks the metrics of controller, switch and agent, and checks deploy/prometheus and
-deploy/grafana against these metrics."""
+"""Checks the metrics of controller, switch and agent with Debian's Prometheus. Then checks that deploy/prometheus and
+deploy/grafana use only these metrics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Given(Collector):
 
 
 def objections(text: bytes) -> str:
-    """Return the complaints of ``promtool check metrics`` about a served text; "" without complaints."""
+    """Return the complaints of ``promtool check metrics`` about the text of a scrape; "" if there are none."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     output = (done.stdout + done.stderr).decode()
     assert done.returncode == 0 or output, "promtool fails and prints nothing"
@@ -75,7 +75,7 @@ def objections(text: bytes) -> str:
 
 
 def served(metrics: Iterable[Metric]) -> bytes:
-    """Return the text in which the controller serves the metric families."""
+    """Return the metric families in the text format that the controller serves."""
     registry = CollectorRegistry()
     registry.register(Given(metrics))
     return generate_latest(registry)
@@ -87,9 +87,9 @@ def fetch(address: str, accept: str = "*/*") -> str:
 
 
 async def check_served(port: int) -> str:
-    """Check the metrics at a port in both formats; return the text format.
+    """Check the metrics at a port in both formats; return the metrics in the text format.
 
-    promtool reads the text format, the client library's strict parser reads OpenMetrics.
+    promtool checks the text format, and the client library's strict parser checks OpenMetrics.
     """
     address = f"http://127.0.0.1:{port}/metrics"
     text, openmetrics = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
@@ -104,7 +104,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def queries() -> list[str]:
-    """Return the dashboard's queries, with each variable replaced by the value of its choice "All"."""
+    """Return the dashboard's queries, with each variable replaced by the value of the choice "All"."""
     board = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
     for name, value in {"$__rate_interval": "5s", "$job": ".*", "$service": ".*"}.items():
@@ -113,7 +113,7 @@ def queries() -> list[str]:
 
 
 def named(texts: Iterable[str]) -> set[str]:
-    """Return the names of sluice's metrics in queries."""
+    """Return the names of sluice's metrics that occur in queries."""
     return {name for text in texts for name in re.findall(r"\bsluice_\w+", text)}
 
 
@@ -156,7 +156,7 @@ def test_an_alert_says_what_is_so_and_what_to_do() -> None:
 
 @asynccontextmanager
 async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
-    """Run a switch whose interfaces are files, with metrics at a port; yield its P4Runtime address."""
+    """Run a switch whose interfaces are files and that serves metrics at a port; yield its P4Runtime address."""
     (folder / "eth1_in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     flags = ("--use-files", "0", "--metrics-addr", f"127.0.0.1:{port}")
     it = await start(ports={1: "eth1"}, flags=flags, folder=folder)
@@ -168,7 +168,7 @@ async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[None]:
-    """Run a controller whose configuration gives samples for all metrics, with metrics at a port."""
+    """Run a controller that serves metrics at a port, and whose configuration yields samples for all metrics."""
     async with FakeAgent(folder / "a1.sock") as first_agent, FakeAgent(folder / "a2.sock") as second_agent:
         first_agent.hits = second_agent.hits = {"big": 3}
         text = content(address, control=str(folder / "s.sock"), agents=(first_agent.control, second_agent.control))
@@ -183,7 +183,8 @@ async def controller(folder: Path, address: str, port: int) -> AsyncGenerator[No
 
 @asynccontextmanager
 async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]:
-    """Run Prometheus with our rules, scraping the ports of each job every second; yield the address of its API."""
+    """Run Prometheus with the rules of deploy/prometheus; it scrapes the ports of each job every second. Yield the
+    address of its API."""
     port = free_port()
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -206,7 +207,7 @@ async def scraping(folder: Path, targets: dict[str, int]) -> AsyncGenerator[str]
 
 
 async def ask(api: str, path: str, **query: str) -> Any:
-    """Return the data of an answer of Prometheus's API; None while it does not answer yet."""
+    """Return the data in an answer of Prometheus's API; None as long as the API does not answer."""
     address = f"{api}/{path}?{urllib.parse.urlencode(query)}"
     try:
         return json.loads(await asyncio.to_thread(fetch, address))["data"]
@@ -215,7 +216,7 @@ async def ask(api: str, path: str, **query: str) -> Any:
 
 
 async def without_data(api: str, queries: list[str]) -> list[str]:
-    """Return the queries that have no data within a minute."""
+    """Return the queries that yield no data within a minute."""
     deadline = time.monotonic() + PATIENCE_S
     while queries and time.monotonic() < deadline:
         await asyncio.sleep(0.5)

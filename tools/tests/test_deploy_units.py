@@ -1,4 +1,5 @@
-"""deploy/systemd: systemd accepts the units, they are sandboxed, and the programs need only few capabilities."""
+"""Tests of deploy/systemd: systemd accepts the units, they are sandboxed, and the programs need only few
+capabilities."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
     name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent", "sluice-tofino")
 }
 EXPOSURE = 2.5
-"""Highest exposure level allowed, of 10, by `systemd-analyze security`; it rates a service below 5 as OK."""
+"""The highest exposure level allowed, of 10, by `systemd-analyze security`; it rates a service below 5 as OK."""
 NOBODY = "65534"
 WATCHDOG_S = 0.6
 
@@ -41,7 +42,8 @@ def settings(unit: str) -> dict[str, str]:
 
 @pytest.fixture
 def units(tmp_path: Path) -> list[Path]:
-    """Write copies of the units with existing programs, since systemd checks their paths; the agent's is for eth0."""
+    """Write copies of the units whose programs exist, since systemd checks their paths; the agent's unit is for
+    eth0."""
     paths: list[Path] = []
     for unit in UNITS:
         paths.append(tmp_path / unit.name.replace("@", "@eth0"))
@@ -87,7 +89,7 @@ def public() -> Iterator[Path]:
 
 
 def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str]:
-    """Return the command that runs a unit's program after `before`, at eth1 of a new network namespace."""
+    """Return the command that runs a unit's program, after the command `before`, at eth1 of a new network namespace."""
     words = settings(unit)["ExecStart"].replace("%I", "eth1").replace("$PORTS", options).replace("$AGENT", options)
     name = Path(words.split()[0]).name
     shutil.copy(PROGRAMS[name], public / name)
@@ -162,7 +164,7 @@ async def test_systemd_hears_that_packets_are_handled(public: Path, unit: str, o
         for _ in range(3):
             assert await systemd.hears("WATCHDOG=1") == ["WATCHDOG=1"]
         with hanging(process.pid, thread):
-            while not await systemd.silent_for(2 * WATCHDOG_S):  # messages from before the hang
+            while not await systemd.silent_for(2 * WATCHDOG_S):  # messages from before the hang may still arrive
                 pass
         await systemd.hears("WATCHDOG=1")
         process.terminate()

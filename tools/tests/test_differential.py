@@ -1,4 +1,5 @@
-"""The generators cover all kinds, the comparison finds differences; a short run against BMv2 where it is installed."""
+"""Tests of the differential test: the generators cover all kinds, and the comparison finds differences. If BMv2 is
+installed, a short run against BMv2 is included."""
 
 import os
 import random
@@ -170,7 +171,7 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
     program = "import sys; [None for _ in sys.stdin.buffer]"
     with subprocess.Popen([sys.executable, "-c", program], stdin=read) as process:
         assert await_quiet(process.pid, [read], 20)
-        os.kill(process.pid, 19)  # SIGSTOP: the switch reads nothing
+        os.kill(process.pid, 19)  # SIGSTOP: the process reads nothing from its pipe
         os.write(write, b"x\n")
         assert not await_quiet(process.pid, [read], 0.3)
         os.kill(process.pid, 18)
@@ -192,7 +193,7 @@ def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
 
 
 def within_a_minute(act: Callable[[], None]) -> SetupError | None:
-    """Run an action; return the SetupError that it raises, None when it still runs after a minute."""
+    """Run an action; return the SetupError that it raises, or None if the action still runs after a minute."""
     raised: list[SetupError] = []
 
     def acting() -> None:

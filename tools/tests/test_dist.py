@@ -1,4 +1,4 @@
-"""`make dist`: programs from its wheels run without the repository, with only the declared dependencies."""
+"""Tests of `make dist`: programs from its wheels run without the repository, with only the declared dependencies."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def required(name: str) -> dict[str, Distribution]:
 
 
 def installed(folder: Path, wheels: Iterable[Path]) -> Path:
-    """Make a virtual environment with the wheels and links to our dependencies; return its commands' folder.
+    """Create a virtual environment with the wheels and links to installed dependencies; return the folder of its
+    commands.
 
-    pip has no other source of packages: index and environment are disabled.
+    pip has no other source of packages: the package index and pip's environment variables are disabled.
     """
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -57,7 +58,7 @@ def installed(folder: Path, wheels: Iterable[Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the wheels' commands."""
+    """Return the folder of the commands that the wheels install."""
     folder = tmp_path_factory.mktemp("dist")
     return installed(folder / "x y", dist.build(folder / "wheels"))
 

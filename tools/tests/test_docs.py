@@ -1,4 +1,5 @@
-"""The docs are short, and their tests, links, commands and configurations exist and are valid."""
+"""Checks that the documentation is short, and that the tests, links, commands and configurations in it exist and are
+valid."""
 
 import re
 from pathlib import Path
@@ -80,7 +81,8 @@ def test_generated_pages_are_what_their_sources_say() -> None:
 
 
 def claims(row: str) -> list[tuple[str, str]]:
-    """Return the tests in a row of the compliance table: files with function names ("": whole file)."""
+    """Return the tests in a row of the compliance table, as pairs of a file below `switch` and a function ("": all
+    functions of the file)."""
     broken = []
     file = ""
     for word in re.findall(r"[\w:/.]+", row.rsplit("|", 2)[1]):

@@ -1,4 +1,4 @@
-"""The examples: configurations are valid as they are; `two-veths` works, reports errors and cleans up."""
+"""Tests of the examples: configurations are valid without changes; `two-veths` works, reports errors and cleans up."""
 
 import os
 import re
@@ -27,7 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need 
 built = pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
 
 
-# -- examples/sluice.yaml
+# -- tests of examples/sluice.yaml
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,8 @@ def test_sluice_check_takes_the_examples(example: str) -> None:
 
 
 def switched_on(text: str) -> str:
-    """Uncomment the optional settings: behind `#` they have an even number of spaces, prose an odd number."""
+    """Uncomment the optional settings. Behind `#`, settings have an even number of spaces, but prose has an odd
+    number."""
     return re.sub(r"^#((?:  )*[\w-])", r"\1", text, flags=re.MULTILINE)
 
 
@@ -58,7 +59,7 @@ def test_every_section_is_shown() -> None:
     assert sorted(shown) == sorted(Config.model_fields)
 
 
-# -- examples/two-veths
+# -- tests of examples/two-veths
 
 
 @dataclass
@@ -72,7 +73,8 @@ class World:
         return ["nsenter", "--target", str(self.holder.pid), "--mount", "--net", "--wd=.", *words]
 
     def start(self, folder: Path, *options: str, first: Path | None = None) -> subprocess.Popen[str]:
-        """Start `run` of a checkout in its own process group, as a terminal does; return the script's process.
+        """Start the script `run` of a checkout in its own process group, as a terminal does; return the script's
+        process.
 
         `first` is a folder to put first on PATH.
         """
@@ -89,20 +91,21 @@ class World:
         )
 
     def run(self, folder: Path, *options: str) -> tuple[int, str]:
-        """Return exit status and output of `run`."""
+        """Execute the script `run`; return its exit status and output."""
         process = self.start(folder, *options)
         output, _ = process.communicate(timeout=300)
         return process.returncode, output
 
     def shell(self, line: str) -> str:
-        """Return the output of a shell line in the same namespace, in the checkout. Fails when the line fails."""
+        """Return the output of a shell line that runs in the same namespace, in the checkout. Fails if the line
+        fails."""
         words = self.command("bash", "-ec", line)
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
         return done.stdout
 
     def left(self) -> list[str]:
-        """Return the processes, namespaces, files and interfaces that did not exist before."""
+        """Return the processes, namespaces, files and interfaces that did not exist before the test."""
         links = self.shell("ip -brief link | cut -d' ' -f1").split()
         files = self.shell("find /run -mindepth 1 ! -path /run/netns").split()
         return [*processes_of(f"STARTED_BY={self.mark}"), *files, *(link for link in links if link != "lo")]
@@ -125,7 +128,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def lines_until(process: subprocess.Popen[str], text: str) -> str:
-    """Return the process's output up to the line with the text."""
+    """Return the process's output up to and including the first line that contains the text."""
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:
@@ -136,7 +139,7 @@ def lines_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Send SIGINT to every process of the group, as Ctrl-C does; return the further output."""
+    """Send SIGINT to every process of the group, as Ctrl-C does; return the further output of the process."""
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, output
@@ -147,7 +150,7 @@ def interrupt(process: subprocess.Popen[str]) -> str:
 @as_root
 @built
 class TestTwoVeths:
-    """`two-veths` with the embedded switch and the controller."""
+    """Tests of `two-veths` with the embedded switch and the controller."""
 
     def test_once_both_servers_answer(self, world: World) -> None:
         status, output = world.run(ROOT, "--once")
@@ -208,7 +211,7 @@ def script(path: Path, text: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a checkout with the example, in which nothing was built or installed."""
+    """Return a checkout with the example; nothing has been built or installed in it."""
     folder = tmp_path / "checkout"
     shutil.copytree(ROOT / "examples", folder / "examples")
     return folder
@@ -257,7 +260,7 @@ def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World,
 
 def test_it_says_that_it_needs_root() -> None:
     user = 65534 if os.geteuid() == 0 else None
-    with (ROOT / RUN).open() as text:  # from standard input, since an unprivileged user may not read root's checkout
+    with (ROOT / RUN).open() as text:  # on standard input, since an unprivileged user may not read root's checkout
         done = subprocess.run(["bash"], stdin=text, user=user, cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"two-veths: network namespaces need root: sudo {RUN}\n")
 

@@ -1,4 +1,5 @@
-"""No Python function has more than 60 lines. (clippy checks Rust's, with reasons at exempt functions.)"""
+"""Checks that no Python function has more than 60 lines. (clippy checks Rust functions, with reasons for
+exceptions.)"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ MOST_LINES = 60
 
 
 def long_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Yield the names of functions above the limit with their numbers of lines."""
+    """Yield the name and the number of lines of each function that exceeds the limit."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1

@@ -1,4 +1,5 @@
-"""Conditions that a Tofino's gateway can decide, and each kind that it cannot."""
+"""Checks that the tool accepts conditions that a Tofino's gateway can evaluate, and refuses each kind that it
+cannot."""
 
 import json
 import os

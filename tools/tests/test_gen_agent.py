@@ -1,4 +1,4 @@
-"""The controller's descriptors of the agent's messages match the agent's proto files."""
+"""Checks that the controller's descriptors of the agent's messages match the agent's proto files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every warning that the controller's sources log has a remedy in the generator."""
+"""Checks that every warning that the controller's sources log has a remedy in the generator."""
 
 from pathlib import Path
 

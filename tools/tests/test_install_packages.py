@@ -1,4 +1,5 @@
-"""Debian packages are installed without starting their services, and parallel installations wait for each other."""
+"""Checks that Debian packages are installed without starting their services, and that parallel installations wait for
+each other."""
 
 import os
 import subprocess
@@ -31,7 +32,7 @@ esac
 
 
 def place(directory: Path, apt_get: str) -> dict[str, str]:
-    """Return an environment whose apt-get is this script; write a list with a package that is not installed."""
+    """Return an environment in which `apt-get` is this script; write a list with a package that is not installed."""
     (directory / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
     (directory / "apt-get").write_text(apt_get)
     (directory / "apt-get").chmod(0o755)

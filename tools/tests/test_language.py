@@ -1,4 +1,4 @@
-"""`python -m tools.language` counts words and names, refuses higher numbers, and writes lower ones."""
+"""Checks that `python -m tools.language` counts words and names, refuses higher numbers, and writes lower numbers."""
 
 from __future__ import annotations
 

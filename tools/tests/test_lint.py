@@ -1,4 +1,4 @@
-"""The linters check every file of ours, and refuse an import against the rules."""
+"""Checks that the linters check every file of this repository, and refuse an import that the rules forbid."""
 
 from __future__ import annotations
 

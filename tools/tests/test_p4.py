@@ -1,4 +1,5 @@
-"""The large build differs only in sizes, the twin contains parts of Tofino's program, and ids are unique."""
+"""Checks that the large build differs only in sizes, the twin contains parts of Tofino's program, and ids are
+unique."""
 
 import re
 from pathlib import Path
@@ -25,7 +26,7 @@ def test_the_large_build_differs_in_nothing_but_sizes() -> None:
     ]
     for register in large.registers:
         name = register.preamble.alias
-        if name == "closing_hint":  # wider cells: each holds the number of a slot
+        if name == "closing_hint":  # its cells are wider, too, since each contains the number of a slot
             assert register.size == p4_sources.sizes("LARGE")["CLOSING_HINTS"]
         elif name in grown:
             size = "CONNECTION_SLOTS" if name in slots else "SPLICES"
@@ -43,7 +44,7 @@ def test_the_sources_of_a_build_are_the_files_that_it_includes() -> None:
 
 
 def named(info: p4i.P4Info) -> dict[str, object]:
-    """Return all named objects by kind and name, without aliases, which depend on the other objects."""
+    """Return all named objects by full name, without aliases, which depend on the other objects."""
     lists = (info.tables, info.actions, info.registers, info.counters, info.meters, info.action_profiles, info.digests)
     for each in (each for objects in lists for each in objects):
         each.preamble.alias = ""
@@ -83,7 +84,7 @@ def test_the_twin_offers_the_same_control_plane_but_for_what_only_v1model_has() 
     beside_tofinos_front = {"draw_point", "candidate_key", "candidate_pin", "moved", "disowned", *looks, *seeking}
     assert only == {name for _, name in ONLY_V1MODEL} - beside_tofinos_front
     offering = {"SluiceIngress.classify.services", "SluiceIngress.classify.origins"}
-    """Tables with the actions that only one of the programs has."""
+    """The tables in which only one of the two programs has some of the actions."""
     assert {name for name in twins if own[name] != twins[name]} == offering
 
 

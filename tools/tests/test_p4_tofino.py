@@ -1,4 +1,4 @@
-"""The Tofino program's check: which outputs count as errors, and the messages for missing tools."""
+"""Tests of the check of Tofino's program: which outputs count as errors, and the messages about missing tools."""
 
 import json
 import shutil
@@ -170,7 +170,7 @@ def test_the_chain_is_reported_before_any_allocation(tmp_path: Path) -> None:
 
 
 def stage(**taken: int) -> dict[str, dict[str, list[object]]]:
-    """Return a stage of resources.json that uses the given numbers of units, and none of the other units."""
+    """Return a stage as in resources.json that uses the given numbers of units, and none of the other units."""
     return {unit: {key: [{}] * taken.get(unit, 0)} for unit, key, _each in p4_resources.RESOURCES.values()}
 
 

@@ -1,4 +1,4 @@
-"""The page of the packet tests, generated from recorded runs."""
+"""Tests of the results page of the packet tests, which is generated from recorded runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of the packet tests' harness that need no packets: port maps, and the list of tests."""
+"""Tests of those parts of the packet tests' harness that need no packets: port maps, and the list of tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_no_port_map_is_named(tmp_path: Path, text: str, said: str) -> N
 
 
 def test_listing_the_tests_replaces_no_device() -> None:
-    """ptf replaces its log file, so listing must not log to the device /dev/null."""
+    """`--list` must not log to the device /dev/null, because ptf replaces its log file."""
     command = [sys.executable, str(ROOT / "ptf-tests/run.py"), "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert listed.returncode == 0, listed.stderr

@@ -1,4 +1,4 @@
-"""The prover refuses accesses that a stateful unit cannot do, and accepts those that it can."""
+"""Checks that the prover refuses accesses of which a stateful unit is incapable, and accepts the others."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,8 @@ def table(name: str, action: int, following: str | None) -> Json:
 
 
 def program(*actions: list[Json], conditionals: tuple[Json, ...] = (), follow: tuple[str | None, ...] = ()) -> Json:
-    """Return a program of tables t0, t1, ... with an action each; t0 is first, `follow` names each next node."""
+    """Return a program of tables t0, t1, ... with one action each. t0 is first; `follow` lists the next node of
+    each."""
     following = follow or (*(f"t{i + 1}" for i in range(len(actions) - 1)), None)
     return {
         "actions": [{"id": i, "name": f"a{i}", "primitives": list(primitives)} for i, primitives in enumerate(actions)],

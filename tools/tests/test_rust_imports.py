@@ -1,4 +1,4 @@
-"""What counts as an import of a Rust file, and which circles are refused."""
+"""Tests of `tools.rust_imports`: what counts as an import of a Rust file, and which circles are refused."""
 
 from __future__ import annotations
 

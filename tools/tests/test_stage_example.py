@@ -1,4 +1,5 @@
-"""The example of a stage with a register (examples/stage.patch) applies, compiles, and passes its packet test."""
+"""Checks that the example of a stage with a register (examples/stage.patch) applies, compiles, and passes its packet
+test."""
 
 import os
 import re
@@ -14,7 +15,7 @@ from tools.p4 import COMPILER
 from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 FILES = 6
-"""Most files that a developer edits by hand to add a stage."""
+"""The largest number of files that a developer edits by hand to add a stage."""
 PATCH = ROOT / "examples/stage.patch"
 TARGETS_AGREE = """
 from tools import p4_objects, target_contract
@@ -43,7 +44,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(copy: Path, *arguments: str) -> None:
-    """Run Python in the copy, with the copy's modules; fail the test with the output on an error."""
+    """Run Python in the copy, with the copy's modules; if it fails, fail the test with its output."""
     path = os.pathsep.join(str(copy / folder) for folder in (".", "controller"))
     done = subprocess.run(
         [sys.executable, *arguments],

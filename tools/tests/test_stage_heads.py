@@ -1,4 +1,5 @@
-"""The effects derived from a control's text, and the messages for heads that list too few or too many names."""
+"""Tests of the effects that are derived from a control's text, and of the messages about heads that list too few or too
+many names."""
 
 from pathlib import Path
 
@@ -18,7 +19,7 @@ struct hdr_t { ipv4_h ipv4; }
 
 
 def program(body: str, others: str = "", file: str = "stage.p4", other_file: str = "other.p4") -> Program:
-    """Return a program of a control with the usual parameters, and of other controls in another file."""
+    """Return a program that consists of a control with the usual parameters, and of other controls in another file."""
     return Program(
         f'# 1 "{other_file}"\n{TYPES}{others}\n# 1 "{file}"\n'
         "control Stage(inout hdr_t hdr, inout meta_t meta, in bit<8> given, out bit<8> made,"
@@ -116,7 +117,7 @@ def head(*lists: str) -> str:
 
 
 def check(folder: Path, text: str, body: str, title: str = "// Stage: an example.\n//\n") -> list[str]:
-    """Return the messages about a stage with this head and body."""
+    """Return the messages about a stage whose file has this head and body."""
     (folder / "stage.p4").write_text(f"{title}{text}#ifndef STAGE\n")
     (folder / "other.p4").write_text("#ifndef OTHER\n")
     return broken([program(body, OTHERS)], folder)[1]

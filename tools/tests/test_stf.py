@@ -1,4 +1,4 @@
-"""STF's parser and matcher, and the conversion of entries to P4Runtime; a test runs through a switch."""
+"""Tests of STF's parser and matcher, and of the conversion of entries to P4Runtime; one test runs through a switch."""
 
 import shutil
 from pathlib import Path
@@ -126,10 +126,10 @@ def test_entries() -> None:
     assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
     assert third.exact.value == b"\x01"
     assert made.action.action.params[0].value == b"\x01\x03"
-    # p4c's runner writes masks of whole digits, even where the field is shorter
+    # p4c's runner writes masks of complete digits, even where the field is shorter.
     first, _ = entry("add ingress.t 5 a:0x0234&&&0xfff0 go(port:1)").match
     assert (first.ternary.value, first.ternary.mask) == (b"\x02\x30", b"\x0f\xf0")
-    # unspecified bits match any value, and are written as zero
+    # Unspecified bits match any value, and are written as zero.
     (only,) = entry("add ingress.t 5 a:0x*** go(port:1)").match
     assert (only.field_id, only.exact.value) == (3, b"\0")
 

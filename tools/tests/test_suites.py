@@ -1,4 +1,4 @@
-"""Running and judging other projects' suites, on suites of our own with the same layout."""
+"""Tests how other projects' suites are run and judged, with suites that this file creates in the same layout."""
 
 import os
 import shlex
@@ -32,7 +32,7 @@ built = pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not bui
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Return an empty folder of a user."""
+    """Return an empty folder in place of the user's clone of a suite."""
     folder = tmp_path / "suite"
     folder.mkdir()
     return folder
@@ -40,7 +40,7 @@ def suite(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def where(suite: Path) -> Iterator[Place]:
-    """Copy that folder, with the embedded switch as simple_switch_grpc."""
+    """Copy the folder `suite` to an environment in which simple_switch_grpc is the embedded switch."""
     with place(suite, EMBEDDED) as made:
         yield made
 
@@ -51,7 +51,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-# -- Reports
+# -- tests of the reports
 
 
 PASSED = Result("a", Outcome.PASSED)
@@ -120,13 +120,13 @@ def test_tests_that_ptf_does_not_finish_have_failed(said: str, reason: str) -> N
     assert any(reason in result.reason for result in ptf.results("demo", said) if result.outcome == "failed")
 
 
-# -- The scripts' environment
+# -- tests of the scripts' environment
 
 
 @pytest.mark.root
 @as_root
 class TestPlace:
-    """A copy, an environment and namespaces."""
+    """Tests of the copy of a folder, the environment of its scripts, and the namespaces."""
 
     def test_scripts_find_the_embedded_switch_under_its_usual_names(self, where: Place) -> None:
         names = ("simple_switch_grpc", "simple_switch", "simple_switch_CLI")
@@ -187,7 +187,7 @@ def run(where: Place, command: str) -> str:
         program.end()
 
 
-# -- tutorials
+# -- tests of the suite `tutorials`
 
 PROMPT = """run:
 	@while printf 'mininet> '; read -r line; do sh -c "$$line"; done
@@ -308,7 +308,7 @@ net.stop()
 @as_root
 @built
 class TestExercises:
-    """Tests with a repository laid out as p4lang/tutorials, with Mininet and a program of our own."""
+    """Tests with a repository in the layout of p4lang/tutorials, with Mininet and a program that this file contains."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -348,7 +348,7 @@ def test_a_folder_that_is_no_such_repository(suite: Path) -> None:
         list(onos.run(suite, EMBEDDED, ()))
 
 
-# -- p4-guide
+# -- tests of the suite `p4-guide`
 
 RUNPTF = f"""#!/bin/sh
 sudo simple_switch_grpc --log-file ss-log --log-flush -i 1@veth2 -i 2@veth4 --no-p4 &
@@ -403,7 +403,7 @@ class Missed(Forwarded):
 @as_root
 @built
 class TestGuide:
-    """Tests with a repository laid out as jafingerhut/p4-guide, with a passing and a failing PTF test."""
+    """Tests with a repository in the layout of jafingerhut/p4-guide, with a passing and a failing PTF test."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -425,12 +425,12 @@ class TestGuide:
         assert results[1].reason.startswith("AssertionError: Expected packet was not received")
 
 
-# -- ONOS
+# -- tests of the suite `onos`
 
 
 @built
 class TestOnos:
-    """Tests with a folder that has compiled pipelines where ONOS keeps them."""
+    """Tests with a folder that contains compiled pipelines at the paths that ONOS uses."""
 
     @pytest.fixture
     def suite(self, suite: Path) -> Path:
@@ -456,7 +456,7 @@ def test_crc16_is_arc() -> None:
     assert crc16(b"123456789") == 0xBB3D
 
 
-# -- The command line
+# -- tests of the command line
 
 
 def test_what_cannot_run_is_said_and_ends_with_2(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

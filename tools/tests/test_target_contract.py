@@ -1,4 +1,4 @@
-"""Both targets offer a control plane the same objects, and the tool reports every difference."""
+"""Checks that both targets offer a control plane the same objects, and that the tool reports every difference."""
 
 import math
 import re
@@ -134,7 +134,7 @@ def test_a_size_or_an_id_without_a_name_is_refused() -> None:
 
 
 def logarithms(name: str) -> list[tuple[int, int, int]]:
-    """Return value, mask and result of every entry of the table `logarithms` in a file."""
+    """Return value, mask and result of every entry in the table `logarithms` of a source file."""
     text = (P4SRC / f"tna/externs/{name}.p4").read_text()
     entry = re.compile(r"\dw(0x[0-9a-f]+) &&& \d+w(0x[0-9a-f]+) : is\((\d+)\);")
     return [(int(value, 16), int(mask, 16), int(result)) for value, mask, result in entry.findall(text)]
@@ -170,7 +170,7 @@ def test_widths_and_what_bf_runtime_reports() -> None:
 
 
 def shifted(turn: int, window: int) -> int:
-    """Return a window after windows.p4's two tables; the first matching entry of each table applies."""
+    """Return a window after both tables of windows.p4 have been applied; in each, the first matching entry applies."""
     first, _, second = (P4SRC / "tna2/windows.p4").read_text().partition("table second")
     coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
     for value, field, mask, action, bits in coarse.findall(first):
@@ -186,7 +186,7 @@ def shifted(turn: int, window: int) -> int:
 
 
 def moved(window: int, action: str, bits: str) -> int:
-    """Return a 16-bit window after an action of windows.p4."""
+    """Return a 16-bit window after an action of windows.p4 has been applied."""
     return {"up": window << int(bits or "0") & 0xFFFF, "down": window >> int(bits or "0"), "neither": window}[action]
 
 

@@ -1,5 +1,5 @@
-"""The choice of the translation of a content connection on Tofino, by the constant tables of p4src/tna and tna2,
-parsed from the sources.
+"""Tests which translation of a content connection Tofino's program selects. The program's constant tables are parsed
+from the sources in p4src/tna and p4src/tna2.
 
 `Slot` models the stateful units in Python, since no software target executes them.
 """
@@ -32,7 +32,7 @@ ADDRESS, DELTA = 0x0A000902, 0xFFFFFF00
 
 
 def number(word: str) -> int:
-    """Return a word of an entry as a number."""
+    """Return a word of a table entry as a number."""
     return NAMED[word] if word in NAMED else int(word, 0)
 
 
@@ -54,7 +54,7 @@ class Table:
 
 
 def table(file: str, control: str, name: str) -> Table:
-    """Parse a table from the sources."""
+    """Parse a table of constant entries from the sources."""
     text = re.sub(r" *//.*", "", (P4SRC / file).read_text())
     body = text.partition(f"control {control}(")[2].partition(f"table {name} {{")[2]
     body = body.partition("\n    }\n")[0]
@@ -75,7 +75,7 @@ TABLES = {name: table(*where) for name, where in FILES.items()}
 
 @dataclass
 class Packet:
-    """A packet's properties and its outcome."""
+    """A packet's properties and the outcome of its processing."""
 
     path: str
     content: str
@@ -87,16 +87,16 @@ class Packet:
     passed: str = "first"
     preferred: int = 0
     to: int = 0
-    """Number of the server or agent that receives the packet; for a detour, its address."""
+    """The number of the server or agent that receives the packet; for a detour, its address."""
     said: list[str] = field(default_factory=list[str])
-    """Events on the packet's way: drops, the status of an order, and whether it is recirculated."""
+    """Events during the packet's processing: drops, the status of an order, and whether it is recirculated."""
     translated: int | None = None
-    """Delta by which the sequence number was translated; None without a translation."""
+    """The delta by which the sequence number was translated; None without a translation."""
 
 
 @dataclass
 class Slot:
-    """A slot of the connection table: the register cells that Tofino keeps for it."""
+    """A slot of the connection table: the register cells that Tofino has for the slot."""
 
     way: int
     live: bool = False
@@ -131,7 +131,7 @@ class Slot:
             **{"turn": SPLICED | (packet.shift & 31) << 10 | packet.agent if order else 0, "draining": 0},
             **{"refused": 0, "choice": SERVER, "state": NAMED[f"PinState.{before}"], "value": 0},
         }
-        if has_slot or self.way == 2:  # way 1 is consulted only if it holds the connection
+        if has_slot or self.way == 2:  # way 1 is accessed only if it contains the connection
             self.touch_turn(TABLES[f"turn_{self.way}"].apply(fields), packet.agent, fields)
         fields["difference"] = fields["turn"] ^ packet.agent
         match TABLES["whose"].apply(fields):
@@ -149,7 +149,7 @@ class Slot:
         return packet
 
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of splice_turn_*."""
+        """Execute the stateful unit of the registers splice_turn_*, which contain whose turn a connection is."""
         if action == "do_read":
             fields["turn"] = self.turn
         elif action == "do_begin":
@@ -162,7 +162,8 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of splice_value_*."""
+        """Execute the stateful unit of the registers splice_value_*, which contain the value of a connection's
+        translation."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":
@@ -198,7 +199,7 @@ def slot(request: pytest.FixtureRequest) -> Slot:
 
 @pytest.fixture
 def opened(slot: Slot) -> Slot:
-    """Bring a slot into the agent's turn: the agent's SYN passes twice."""
+    """Return a slot whose turn register names the agent, after the agent's SYN has passed twice."""
     assert slot.take(agents("syn")).said == []
     assert slot.take(agents("syn", passed="claim")).said == []
     return slot

@@ -1,4 +1,4 @@
-"""The errors that the docs state for the switch's response rates match the measured errors."""
+"""Checks that the errors of the switch's response rates stated in the documentation match the measured errors."""
 
 from math import inf
 
@@ -9,7 +9,8 @@ from tools.tsw_error import WINDOW_S, Case, case, on_off, response, steady
 
 
 def within(item: Case, mean: float, most: float) -> None:
-    """Assert a mean error of at most ``mean`` percent to either side, and 90 % of the values of at most ``most``."""
+    """Assert that the mean error is at most ``mean`` percent to either side, and 90 % of the errors at most
+    ``most``."""
     assert abs(np.mean(item.percent)) <= mean
     assert np.percentile(np.abs(item.percent), 90) <= most
 

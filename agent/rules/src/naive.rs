@@ -5,13 +5,13 @@ use crate::evaluation::Outcome;
 use crate::ruleset::{Action, RuleSet};
 use crate::values::Values;
 
-/// Returns the outcome of the first rule that matches.
+/// Returns the outcome of the first rule that matches, or that has an action for requests which do not match it.
 pub(crate) fn first_match(rules: &RuleSet, values: &Values) -> Outcome {
     trace(rules, values, &mut |_, _| {})
 }
 
-/// Returns the outcome of the first rule that matches; `visit` receives the index of every evaluated rule, and whether
-/// the rule matches.
+/// Returns the outcome as [`first_match`] does; `visit` receives the index of every evaluated rule, and whether the
+/// rule matches.
 pub(crate) fn trace(rules: &RuleSet, values: &Values, visit: &mut impl FnMut(usize, bool)) -> Outcome {
     let mut rule = 0;
     while rule < rules.actions.len() {

@@ -75,9 +75,9 @@ impl Guess {
         self.ownership = Ownership::Released;
     }
 
-    /// Returns an upper bound for the bytes behind `next` that the server may have sent to the client without the agent
-    /// receiving them. The bound is 0 once the agent has taken the connection, or has sent or forwarded bytes to the
-    /// client.
+    /// Returns an upper bound for the number of bytes, from the sequence number `next` on, that the server may have
+    /// sent to the client without the agent receiving them. The bound is 0 once the agent has taken the connection, or
+    /// has sent or forwarded bytes to the client.
     pub fn unseen(&self, next: Seq) -> u32 {
         if self.next == next && self.ownership != Ownership::Taken { NEAR - 1 } else { 0 }
     }

@@ -60,7 +60,8 @@ class Policy(ABC):
     measures_all: ClassVar[bool] = False
     """Whether each server that does not drain has a weight of at least 1, so that it is still measured."""
     second_look: ClassVar[bool] = False
-    """Whether new connections compare several servers (the second look) if the configuration does not specify it."""
+    """Whether the switch compares several servers for each new connection (the second look) if the configuration does
+    not specify it."""
 
     def __init__(self, options: BalanceOptions) -> None:
         self._options = options

@@ -11,7 +11,7 @@ NAME = "sluice.yaml"
 
 
 def init(options: argparse.Namespace) -> int:
-    """Write the example to a new file. Raises Refused if the file exists, OSError."""
+    """Write the example to a new file. Raises Refused if the file exists, and OSError."""
     text = template().read_text(encoding="utf-8")
     text = text.replace(".venv/bin/sluice", "sluice").replace(f"examples/{NAME}", str(options.config))
     try:
@@ -24,6 +24,6 @@ def init(options: argparse.Namespace) -> int:
 
 
 def template() -> Path:
-    """Return the example's path: in an installed package, or in ``examples`` of a checkout."""
+    """Return the path of the example configuration: inside an installed package, or in ``examples`` of a checkout."""
     installed = Path(__file__).parents[1] / NAME
     return installed if installed.is_file() else Path(__file__).parents[3] / "examples" / NAME

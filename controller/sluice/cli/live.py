@@ -1,4 +1,4 @@
-"""The commands that talk to a running controller: status, explain, drain, mode, reload, events."""
+"""The commands that send requests to a running controller: status, explain, drain, mode, reload, events."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from sluice.views.statustext import render
 from . import terminal
 
 TIMED_OUT = 3
-"""Exit status if a wait has timed out."""
+"""The exit status after a time limit has expired."""
 _LEAST_PAUSE_S = 1.0
-"""Least seconds between two checks of a drained server. The pause grows with the time that a check of a large table
-takes."""
+"""The shortest time between two checks of a drained server, in seconds. The pause grows with the duration of a check,
+which is long for a large connection table."""
 _BAR_CELLS, _NUMBERS_CELLS = 40, 22
-"""Most terminal cells of the progress bar, and cells of the other columns: connections left, time, gaps."""
+"""The largest width of the progress bar, and the width of the other columns (connections left, time, gaps), in terminal
+cells."""
 
 Subparsers = Any
-"""The result of ``add_subparsers``, for whose type argparse has no public name."""
+"""The type of the result of ``add_subparsers``, for which argparse has no public name."""
 
 
 def add(commands: Subparsers, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -101,7 +102,7 @@ def _print_result(options: argparse.Namespace, result: Any, text: str | None = N
     return 0
 
 
-# -- commands that show something
+# -- commands that only show data
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -113,7 +114,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], result: Any) -> NoReturn:
-    """Show the status repeatedly until Ctrl-C. If the controller ends, wait for the next one."""
+    """Show the status repeatedly until Ctrl-C. If the controller ends, wait until another one starts."""
     console = Console(highlight=False)
     screen = terminal.draws(console) and not options.json
     with Live(console=console, screen=screen, auto_refresh=False) if screen else _Plain() as live:
@@ -135,7 +136,7 @@ def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], resu
 
 
 class _Plain:
-    """A context manager in place of ``Live``, for output that is not a terminal."""
+    """A substitute for the context manager ``Live``, for output that is not a terminal."""
 
     def __enter__(self) -> None:
         return None
@@ -173,7 +174,7 @@ def _events(options: argparse.Namespace) -> int:
     return 0
 
 
-# -- commands that change something
+# -- commands that change the controller's state
 
 
 def _undrain(options: argparse.Namespace) -> int:
@@ -217,7 +218,8 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _wait(path: str, server: str, timeout_s: float | None) -> int:
-    """Wait until a server has no open connection, or for ``timeout_s``. Returns how many are left. Raises Refused."""
+    """Wait until a server has no open connection, for at most ``timeout_s``. Returns how many connections are left.
+    Raises Refused."""
     console = Console(stderr=True, highlight=False)
     cells = min(_BAR_CELLS, console.width // 4)
     columns = (TextColumn("{task.description}"), BarColumn(cells), TextColumn("{task.fields[left]} left"))

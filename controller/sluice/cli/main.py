@@ -39,8 +39,8 @@ _log = log.logger("control")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit status.
 
-    0: done, 1: failed or refused, 2: misused, 3: timed out, 130: ended by Ctrl-C, 141: the reader closed the output
-    (`| head`).
+    The status is 0: success, 1: failure or refusal, 2: wrong usage, 3: time limit expired, 130: ended by Ctrl-C, 141:
+    the reader closed the output (`| head`).
     """
     terminal.prepare()
     options = make_parser().parse_args(arguments)
@@ -66,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_output_closed() -> bool:
     """Return whether the reader of standard output has closed it.
 
-    If so, the rest of Python's buffer is discarded, since otherwise the interpreter would report an error at exit.
+    If so, the rest of Python's output buffer is discarded, because the interpreter would otherwise report an error at
+    exit.
     """
     poll = select.poll()
     poll.register(_STDOUT, 0)

@@ -1,4 +1,4 @@
-"""``sluice page``: serves the live page of a running controller; also as a child of ``sluice run``."""
+"""``sluice page``: serves the live page of a running controller; ``sluice run`` also starts it as a child process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def _announce(line: str) -> None:
 
 @asynccontextmanager
 async def child(config_path: str) -> AsyncGenerator[None]:
-    """Run the page as a child process while the block runs. If it ends it is restarted, after ever longer pauses."""
+    """Run the page as a child process while the block runs. If the process ends, restart it, after ever longer
+    pauses."""
     task = asyncio.create_task(_keep(config_path), name="page")
     try:
         yield

@@ -1,4 +1,4 @@
-"""``sluice check`` and ``sluice match``: evaluate rules offline, by the agent's program, which has the rule engine."""
+"""``sluice check`` and ``sluice match``: evaluate rules offline, with the rule engine in the agent's program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a configuration, and its rules by the rule engine. Returns the exit status: 1 if there are problems."""
+    """Check a configuration, including its rules, by the rule engine. Returns the exit status: 1 if there are
+    problems."""
     if not options.json:
         return _check(options)
     try:
@@ -77,7 +78,8 @@ def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int
 
 
 def match(options: argparse.Namespace) -> int:
-    """Show which rule decides a request. Returns the exit status: 1 if the request is refused. Raises Refused."""
+    """Show which rule decides a request. Returns the exit status: 1 if that rule refuses the request. Raises
+    Refused."""
     service = _content(load(options.config), options.service)
     program = programs.find(binary.NAME)
     if program is None:

@@ -1,4 +1,4 @@
-"""Output for users: fits the terminal's width and encoding, and has colours on a terminal unless NO_COLOR is set."""
+"""Output for users: it fits the terminal's width and encoding, and is coloured on a terminal unless NO_COLOR is set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _STYLES = (
 )
 """Highlighted parts of a status: a pattern, and its style."""
 _SYMBOLS = {"…": "~", "–": "-", "▾": "v", "↑": "^", "↓": "v"}
-"""Symbols in our texts, and replacements for encodings without them: equally wide, so that columns stay aligned."""
+"""Symbols in sluice's own texts, and replacements for encodings without them: equally wide, so that columns stay
+aligned."""
 _ESCAPING = "sluice-escape"
 
 
@@ -40,9 +41,9 @@ codecs.register_error(_ESCAPING, _escaped)
 
 
 def prepare() -> None:
-    """Make standard output and error escape characters that their encoding lacks, such as a name's letters in ASCII.
+    """Let standard output and error escape characters that their encoding lacks, such as non-ASCII letters in a name.
 
-    An error handler that the environment chose (``PYTHONIOENCODING=ascii:replace``) stays.
+    An error handler that the environment sets (``PYTHONIOENCODING=ascii:replace``) is not replaced.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape", "backslashreplace"):
@@ -50,7 +51,8 @@ def prepare() -> None:
 
 
 def writable(value: Any) -> Any:
-    """Return plain data with its texts escaped as on standard output, since layout depends on an escape's width."""
+    """Return plain data with its texts escaped as on standard output, since the layout depends on the escapes'
+    widths."""
     if isinstance(value, str):
         encoding, errors = getattr(sys.stdout, "encoding", None), getattr(sys.stdout, "errors", None)
         return value.encode(encoding, errors or "strict").decode(encoding) if encoding else value
@@ -60,7 +62,7 @@ def writable(value: Any) -> Any:
 
 
 def width() -> int | None:
-    """Return the width of standard output in cells: COLUMNS, else the terminal's width; None without either."""
+    """Return the width of standard output in cells: COLUMNS, else the terminal's width; None without a terminal."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)

@@ -31,9 +31,9 @@ from .topview import Choice
 
 _PERIOD_S = 2.0
 _KEY = re.compile(r"\x1b\[.|.", re.DOTALL)
-"""An arrow key or a single character; a key that is held down sends several at once."""
+"""The pattern of one key (an arrow key or a single character); a key that is held down sends several at once."""
 _SPARE = 1
-"""Lines left empty at the bottom: a newline after the last line would scroll."""
+"""The number of empty lines at the bottom: a newline after the terminal's last line would scroll the screen."""
 
 
 def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -75,12 +75,12 @@ class _Screen:
         self._error = ""
 
     def read(self) -> None:
-        """Read the status again, at the end of a period, so that rates are those of whole periods."""
+        """Read the status at the end of a period. Rates are computed only here, so that they cover complete periods."""
         if self._ask():
             self._rates, self._rated = Rates(self._sample, self._rated), self._sample
 
     def _ask(self) -> bool:
-        """Read the status. Returns whether the controller answered; otherwise the old status stays."""
+        """Read the status. Returns whether the controller answered; otherwise the old status remains."""
         try:
             self._sample = Sample(time.time(), controlclient.ask(self._path, {"command": "status"}))
         except Refused as error:
@@ -90,7 +90,7 @@ class _Screen:
         return True
 
     def press(self, key: str) -> None:
-        """Handle a key."""
+        """Process a key that the user has pressed."""
         self._choice, request = topview.pressed(self._choice, key)
         if request is not None:
             try:
@@ -101,7 +101,7 @@ class _Screen:
             self._ask()
 
     def show(self) -> RenderableType:
-        """Return the whole screen."""
+        """Return the content of the screen."""
         self._choice, rows = topview.ordered(self._choice, self._sample, self._rates)
         chosen = rows[self._choice.at] if rows else None
         top_lines = [
@@ -134,7 +134,7 @@ def _line(text: str, style: str = "") -> Text:
 
 @contextmanager
 def _keys() -> Generator[Callable[[float], str]]:
-    """Yield a function that reads a key from the terminal, or returns "" if none comes within the given seconds."""
+    """Yield a function that reads a key from the terminal, or returns "" if no key arrives within the given seconds."""
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
 
@@ -146,7 +146,7 @@ def _keys() -> Generator[Callable[[float], str]]:
         if not select.select([keyboard], [], [], max(0.0, patience_s))[0]:
             return ""
         sent = os.read(keyboard, 256).decode(errors="replace")
-        waiting.extend(_KEY.findall(sent) or ["q"])  # end of input: the terminal is closed
+        waiting.extend(_KEY.findall(sent) or ["q"])  # "q" at end of input: the terminal is closed
         return waiting.popleft()
 
     try:

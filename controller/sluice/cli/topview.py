@@ -1,4 +1,4 @@
-"""The content of ``sluice top``: the order of servers, the table, and the effect of keys. Pure."""
+"""The content of ``sluice top``: the order of servers, the table, and the effect of keys, by pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.page.rates import Rates, Sample
 from sluice.views.textlayout import GAP, labels
 
 Row = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""The status of a service, and of one of its servers."""
+"""The status of a service, and the status of one of its servers."""
 
 _NUMBERS: dict[str, Callable[[Row, Rates], float | None]] = {
     "ratio": lambda row, rates: float(row[1]["ratio"]),
@@ -26,10 +26,10 @@ _NUMBERS: dict[str, Callable[[Row, Rates], float | None]] = {
     "RST/s": lambda row, rates: rates.server(row[0]["name"], row[1], "reset"),
 }
 SORTS = ("server", "state", *_NUMBERS)
-"""The columns that ``s`` cycles through; numbers are sorted in descending order."""
+"""The columns that the key ``s`` selects in turn; numeric columns are sorted in descending order."""
 _NAME_CELLS = 21
-"""Least terminal cells of the names' column: those of 255.255.255.255:65535, which replaces names that would look
-alike."""
+"""The smallest width of the names' column in terminal cells: room for 255.255.255.255:65535, because an address
+replaces names that would be cut to equal texts."""
 KEYS = "q ends  s sorts  ↑↓ or k j choose  d drains  u undrains  i details"
 
 
@@ -39,7 +39,7 @@ class Choice:
 
     sort: str = "server"
     at: int = 0
-    """The chosen row's index."""
+    """The index of the chosen row."""
     details: bool = False
     reply: str = ""
     """The answer to the last command."""
@@ -48,12 +48,12 @@ class Choice:
 
     @property
     def chosen(self) -> str | None:
-        """The chosen server as SERVICE/SERVER."""
+        """The chosen server, as SERVICE/SERVER; None if there is no row."""
         return self.rows[self.at] if self.at < len(self.rows) else None
 
 
 def ordered(choice: Choice, sample: Sample, rates: Rates) -> tuple[Choice, list[Row]]:
-    """Return all servers in the chosen order. The chosen server stays chosen."""
+    """Return all servers in the chosen order, and the choices with the same server chosen at its new row."""
     rows: list[Row] = [
         (service, server) for service in sample.status.get("services", ()) for server in service["servers"]
     ]
@@ -67,7 +67,7 @@ def ordered(choice: Choice, sample: Sample, rates: Rates) -> tuple[Choice, list[
 
 
 def pressed(choice: Choice, key: str) -> tuple[Choice, dict[str, Any] | None]:
-    """Return the choices after a key, and the request that it sends to the controller, if any."""
+    """Return the choices after a key, and the request to send to the controller because of the key, if any."""
     match key:
         case "s":
             return replace(choice, sort=SORTS[(SORTS.index(choice.sort) + 1) % len(SORTS)], reply=""), None
@@ -84,7 +84,7 @@ def pressed(choice: Choice, key: str) -> tuple[Choice, dict[str, Any] | None]:
 
 
 def named(row: Row) -> str:
-    """Return a row's server in full: SERVICE/SERVER, and its address."""
+    """Return the full name of a row's server: SERVICE/SERVER and the address."""
     return f"{_name(row)} ({row[1]['address']})"
 
 
@@ -101,10 +101,10 @@ def table(
     *,
     writable: Callable[[str], str] = str,
 ) -> Table:
-    """Return a table of at most ``height`` rows, the chosen one among them, and ``width`` terminal cells.
+    """Return a table of at most ``height`` rows, including the chosen row, and at most ``width`` terminal cells.
 
-    Names are cut (see `textlayout.labels`), numbers are not; a caption lists the columns that do not fit. ``writable``
-    escapes characters of a name that the terminal's encoding lacks.
+    Names are shortened (see `textlayout.labels`), numbers are not; a caption lists the columns that do not fit.
+    ``writable`` escapes characters of a name that the terminal's encoding lacks.
     """
     values = [_values(row, rates) | {"server": writable(_name(row))} for row in rows]
     heads = {title: f"{title}▾" if title == choice.sort else title for title in SORTS}
@@ -132,8 +132,8 @@ def _values(row: Row, rates: Rates) -> dict[str, str]:
 
 
 def _omitted(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
-    """Return the columns to omit, from the last one on, so that names keep their least width. The sorting column
-    stays."""
+    """Return the columns to omit, starting with the last one, so that the names' column has its least width. The
+    sorting column is never omitted."""
     names = min(_NAME_CELLS, widths["server"])
     needed = names + sum(len(GAP) + cells for title, cells in widths.items() if title != "server")
     omitted: list[str] = []
@@ -145,7 +145,7 @@ def _omitted(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
 
 
 def details(row: Row) -> Text:
-    """Return all values of a server in the status, and its service's sentence."""
+    """Return all values in a server's status, and the sentence of its service."""
     service, server = row
     values = [f"{key} {value}" for key, value in server.items() if not isinstance(value, dict)]
     return Text("\n".join([f"{service['name']}: {service['sentence']}", ", ".join(values)]))

@@ -1,1 +1,1 @@
-"""The configuration: its fields, how a file is read, and the checks."""
+"""The configuration: its fields, the reader of the file, and the checks."""

@@ -1,4 +1,4 @@
-"""Checks of a configuration that concern several fields. They are offline: none asks a switch."""
+"""Checks of a configuration that concern several fields. They run offline, without a request to a switch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .model import Config
 from .yamllines import Finding, Path
 
 INTERVAL_MIN_S = 0.01
-"""The shortest interval between two decisions, in seconds: a switch cannot be read faster."""
+"""The shortest interval between two decisions, in seconds: the controller cannot read a switch more often."""
 MOST_INTERVALS = 10_000
-"""The most intervals in a window: the counts of all of them are stored for each server."""
+"""The largest number of intervals in a window: the counts of every interval are stored for each server."""
 _FOR_HOT_SPOTS = 2
-"""Destination numbers reserved for hot spots that the configuration does not list: the limited one, and one that
-overtakes it."""
+"""Destination numbers reserved for hot spots that the configuration does not list: one for the hot spot that is
+limited, and one for another that overtakes it."""
 
 
 def findings(config: Config) -> list[Finding]:
@@ -246,7 +246,7 @@ def _hosts(config: Config, path: Path, address: Address) -> Iterator[Finding]:
 
 
 def _unusable(address: Address) -> str | None:
-    """Return why an address cannot be a host's in any network; None if it can."""
+    """Return why no host in any network may have an address; None if a host may have it."""
     if address.is_multicast:
         return "a multicast address"
     if address.is_loopback:

@@ -1,6 +1,6 @@
 """Checks of content services against the rest of a configuration: groups, agents, and references between rules.
 
-The rule engine checks the contents of a ``match``.
+The rule engine, not this module, checks the contents of a ``match``.
 """
 
 from __future__ import annotations

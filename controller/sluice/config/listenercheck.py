@@ -12,8 +12,8 @@ _LOOPBACK = ("127.", "[::1]", "localhost")
 
 
 def findings(config: Config) -> Iterator[Finding]:
-    """Yield every address on which two programs would listen, if the later one is the controller's own or an
-    agent's."""
+    """Yield a finding for every address on which two programs would listen, if the second one is the controller or an
+    agent."""
     listeners: list[tuple[str, str]] = []
     for path, name, address in _listeners(config):
         for earlier, earlier_address in listeners:
@@ -26,7 +26,7 @@ def findings(config: Config) -> Iterator[Finding]:
 
 
 def _listeners(config: Config) -> Iterator[tuple[Path, str, str]]:
-    """Yield each listener's path in the file, its name, and HOST:PORT. An agent of several services is listed once."""
+    """Yield each listener's path in the file, its name, and HOST:PORT. An agent of several services is yielded once."""
     yield ("switch", "address"), "the switch", config.switch.address
     if config.switch.thrift is not None:
         yield ("switch", "thrift"), "the switch's Thrift server", config.switch.thrift
@@ -46,7 +46,8 @@ def _listeners(config: Config) -> Iterator[tuple[Path, str, str]]:
 def _collide(first: str, second: str) -> bool:
     """Return whether two programs cannot listen on both addresses.
 
-    They collide if the ports are equal, and the hosts are equal or one is a wildcard and the other surely local.
+    The addresses collide if their ports are equal and either the hosts are equal, or one host is a wildcard and the
+    other one is certainly an address of this machine.
     """
     (host, _, port), (other_host, _, other_port) = first.rpartition(":"), second.rpartition(":")
     if port != other_port:

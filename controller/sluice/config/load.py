@@ -21,12 +21,12 @@ from .model import Config
 DEFAULT_CONFIG = "sluice.yaml"
 """The file that commands read by default."""
 _SHOWN = 60
-"""The most characters of a value that a complaint quotes."""
+"""The largest number of a value's characters that a complaint quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A problem of a configuration, with its place in the file."""
+    """A problem of a configuration, with its location in the file."""
 
     file: str
     line: int
@@ -41,7 +41,7 @@ class Complaint:
 
 
 class ConfigError(Exception):
-    """The configuration is invalid. The text has a line for each problem."""
+    """The configuration is invalid. The message has a line for each problem."""
 
     def __init__(self, complaints: list[Complaint]) -> None:
         super().__init__("\n".join(map(str, complaints)))
@@ -54,7 +54,7 @@ def load(path: str | Path) -> Config:
 
 
 def load_with_lines(path: str | Path) -> tuple[Config, dict[yamllines.Path, int]]:
-    """Read and check a configuration file; return it, and the line of each value. Raises ConfigError."""
+    """Read and check a configuration file; return the configuration and the line of each value. Raises ConfigError."""
     name = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def _parsed(text: str, name: str) -> tuple[Config, dict[yamllines.Path, int]]:
         config = Config.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        # pydantic also reports a list as too short if all its items are invalid; those are reported themselves.
+        # pydantic also reports a list as too short if all its items are invalid. The items have reports of their own.
         relevant = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
         complaints = [_complaint(name, detail, lines) for detail in relevant]
         raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field, c.problem))) from error
@@ -93,7 +93,7 @@ def _parsed(text: str, name: str) -> tuple[Config, dict[yamllines.Path, int]]:
 
 
 def complaint_of(name: str, finding: yamllines.Finding, lines: dict[yamllines.Path, int]) -> Complaint:
-    """Return a finding as a complaint with its place in the file."""
+    """Return a finding as a complaint with its location in the file."""
     path = finding.path
     return Complaint(name, yamllines.line_of(path, lines), yamllines.dotted(path), finding.problem, finding.remedy)
 
@@ -132,7 +132,7 @@ _REMEDIES = {
     "bool_type": "write true or false without quotes",
     "string_type": "put it in quotes",
 }
-"""Remedies by pydantic's type of error. For other types pydantic's own message names the valid values."""
+"""Remedies by pydantic's error type. For other types, pydantic's own message names the valid values."""
 
 
 def _got(value: object) -> str:
@@ -159,7 +159,7 @@ def _known_keys(path: yamllines.Path) -> list[str]:
 
 
 def _keys(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """Return the keys of a section as written in the file."""
+    """Return the keys of a section, as written in the file, with their fields."""
     return ((field.alias or name, field) for name, field in model.model_fields.items())
 
 
@@ -168,7 +168,7 @@ def _item(kind: Any) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """Return the type without None."""
+    """Return an optional type without None; another type unchanged."""
     if get_origin(kind) in (Union, types.UnionType):
         kind = next(arm for arm in get_args(kind) if arm is not type(None))
     return kind

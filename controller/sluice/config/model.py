@@ -1,4 +1,5 @@
-"""The fields of ``sluice.yaml``. Unknown keys are refused. ``check`` has the conditions between several fields."""
+"""The fields of ``sluice.yaml``. Unknown keys are refused. The module ``check`` has conditions between several
+fields."""
 
 from __future__ import annotations
 
@@ -33,21 +34,21 @@ from .types import (
 
 
 class SwitchConfig(Section):
-    """How the controller reaches the switch."""
+    """How the controller connects to the switch."""
 
     address: HostPort = "127.0.0.1:9559"
-    """The switch's P4Runtime server."""
+    """The address of the switch's P4Runtime server."""
     device_id: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     """The switch's device id in P4Runtime."""
     thrift: HostPort | None = None
-    """BMv2's Thrift server, for registers that it does not offer over P4Runtime."""
+    """The address of BMv2's Thrift server, for registers, which BMv2 does not offer over P4Runtime."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None
-    """P4Runtime election id; the highest one is primary. Left out: the controller that started first is primary, later
-    ones are backups."""
+    """P4Runtime election id; the controller with the highest one is primary. Left out: the controller that started
+    first is primary, and later ones are backups."""
     pipeline: FilePath | None = None
     """Directory with sluice.json and sluice.p4info.txtpb. Left out: the program that comes with sluice."""
     target: Literal["embedded", "bmv2", "tofino"] | None = None
-    """The kind of switch. Left out: as the switch reports it."""
+    """The kind of switch. Left out: the kind that the switch reports."""
 
 
 class InterfaceConfig(Section):
@@ -60,9 +61,10 @@ class InterfaceConfig(Section):
     address: Interface
     """The router's address and its subnet. Ports of one subnet have the same address."""
     vlan: Vlan = "keep"
-    """Frames that leave by this port: with their tag kept, without a tag, or with this VLAN id."""
+    """Frames that leave by this port are sent with their VLAN tag kept, without a tag, or with this VLAN id."""
     inside: bool | None = None
-    """Whether servers are behind this port. Left out: if a route to a server or a watched host leads there."""
+    """Whether servers are behind this port. Left out: yes, if a route to a server or a watched host leads through the
+    port."""
 
 
 class RouteConfig(Section):
@@ -78,9 +80,9 @@ class AdmissionConfig(Section):
     """A limit on a service's new connections (SYNs)."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
-    """New connections per second."""
+    """The largest number of new connections per second, on average."""
     burst: Annotated[int, Field(ge=1, le=10_000_000)]
-    """The bucket's size: new connections that may come at once."""
+    """The token bucket's size: the number of new connections that may arrive at once."""
 
 
 class ServerConfig(Section):
@@ -88,18 +90,18 @@ class ServerConfig(Section):
 
     name: Name
     address: IpAddress
-    """Its address, in the subnet of an interface or behind a route."""
+    """The server's address, in the subnet of an interface or behind a route."""
     port: TransportPort
-    """The TCP port that the server listens on."""
+    """The TCP port on which the server listens."""
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Its capacity relative to the other servers'."""
+    """The server's capacity relative to the other servers' capacities."""
     drain: bool = False
-    """Whether it drains: it gets no new connections, and keeps those that it has."""
+    """Whether the server drains: it gets no new connections, and keeps those that it has."""
     max_connections: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """The most open connections, half-open ones included. At this number new connections go to other servers; if all
-    are full, they are refused. Left out: no cap."""
+    """The largest number of open connections, half-open ones included. At this limit new connections go to other
+    servers; if all servers are full, new connections are refused. Left out: no limit."""
     resources: Annotated[ServerResourcesConfig | None, NotNull] = None
-    """Resources of this server that differ from the service's ``resources``."""
+    """Settings of this server that differ from the service's ``resources``."""
 
 
 class ServiceConfig(Section):
@@ -107,29 +109,29 @@ class ServiceConfig(Section):
 
     name: Name
     address: IpAddress
-    """The virtual address that clients connect to; no host has it."""
+    """The virtual address to which clients connect; no host has it."""
     port: TransportPort
-    """The TCP port that clients connect to."""
+    """The TCP port to which clients connect."""
     protocol: Protocol = "tcp"
     admission: AdmissionConfig | None = None
-    """A limit on the service's new connections. Left out: none."""
+    """A limit on the service's new connections. Left out: no limit."""
     balance: BalanceOptions = BalanceOptions()
     """How the servers' shares of new connections are decided."""
     second_look: bool | None = None
-    """Whether new connections go to an idle server (not on Tofino) or else to the least loaded, by weight, of a few
-    drawn servers. Left out: in production mode only."""
+    """Whether a new connection goes to an idle server (not on Tofino) or else to the least loaded, by weight, of two to
+    four randomly drawn servers. Left out: in production mode only."""
     looks: Annotated[int, Field(ge=2, le=MOST_LOOKS)] | None = None
-    """How many servers a second look compares. Left out: 4, on Tofino 2."""
+    """The number of servers that the switch compares for a new connection (second look). Left out: 4; on Tofino, 2."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()
     """The servers: at least one, unless the service has ``content``."""
     content: ContentConfig | None = None
-    """Content switching: requests go to groups by their content, and agents take the place of servers."""
+    """Content switching: agents read the requests and distribute each request to a group of servers by its content."""
     resources: Annotated[ResourcesConfig | None, NotNull] = None
-    """Management of the servers' TCP buffers and idle connections. Left out: none."""
+    """Management of the servers' TCP buffers and idle connections. Left out: not managed."""
 
     @property
     def members(self) -> tuple[ServerConfig, ...]:
-        """What the switch selects from: the servers, or a content service's agents."""
+        """The targets of the switch's selection: the servers, or a content service's agents."""
         if self.content is None:
             return self.servers
         return tuple(
@@ -141,34 +143,40 @@ class ServiceConfig(Section):
 
 
 class ConnectionsConfig(Section):
-    """How many seconds the connection table keeps a connection's server after the last packet that renews it.
+    """Lifetimes in the connection table: for how many seconds after the last renewing packet the table stores a
+    connection's server.
 
-    RFC 5382, REQ-5: 2 hours 4 minutes for an established connection, 4 minutes for a half-open or half-closed one.
+    RFC 5382, REQ-5, requires 2 hours 4 minutes for an established connection, and 4 minutes for a half-open or
+    half-closed one.
     """
 
     idle_s: Annotated[float, Field(gt=0, le=86_400)] = 7_440.0
-    """For an established connection, while the table is less than a quarter full."""
+    """Lifetime of an established connection, in seconds, while the connection table is less than a quarter full."""
     idle_least_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
-    """For an established connection, when the table is half full or more; never longer than ``idle_s``."""
+    """Lifetime of an established connection, in seconds, if the connection table is half full or more; never longer
+    than ``idle_s``."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    """For a SYN without an answer. Shorter than the RFC's time, so that entries of a SYN flood expire soon."""
+    """Lifetime of a SYN without an answer, in seconds. It is shorter than the RFC's, so that entries of a SYN flood
+    expire soon."""
     answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    """For a SYN-ACK that the client has not acknowledged: as long as Linux repeats it."""
+    """Lifetime of a SYN-ACK that the client has not acknowledged, in seconds: the time for which Linux repeats the
+    SYN-ACK."""
     half_closed_s: Annotated[float, Field(gt=0, le=3_600)] = 240.0
-    """For a connection that its server has closed and its client has not, or that its client has reset."""
+    """Lifetime of a connection, in seconds, that its server has closed but its client has not, or that its client has
+    reset."""
     linger_s: Annotated[float, Field(gt=0, le=3_600)] = 2.0
-    """For a connection that both ends have closed, or that its server has reset."""
+    """Lifetime of a connection, in seconds, that both ends have closed, or that its server has reset."""
 
 
 class PuntsConfig(Section):
-    """How much the switch may send to the controller, for each reason."""
+    """The largest rate at which the switch may send packets to the controller, for each reason."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
-    """Packets and digests per second."""
+    """The largest number of packets and digests per second, for each reason."""
     burst: Annotated[int, Field(ge=1, le=100_000)] = 50
-    """Packets and digests that may come at once."""
+    """The number of packets and digests that may arrive at once."""
     time_exceeded_per_s: Annotated[float, Field(gt=0, le=10_000)] = 50.0
-    """The most ICMP time-exceeded messages that are sent per second."""
+    """The largest number of ICMP time-exceeded messages that the switch sends per second."""
 
 
 class NeighboursConfig(Section):
@@ -179,16 +187,17 @@ class NeighboursConfig(Section):
     retry_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     """Seconds between ARP requests to a neighbour that has not answered."""
     forget_after: Annotated[int, Field(ge=1, le=100)] = 5
-    """Unanswered requests after which a neighbour is forgotten that the configuration does not need."""
+    """The number of unanswered requests after which a neighbour is removed, unless the configuration needs it."""
 
 
 class WatchedHost(Section):
-    """A host, not a service, whose requests are counted, so that a crowd there can be limited without delay."""
+    """A host that is not a service. Its requests are counted, so that a crowd at this host can be limited without
+    delay."""
 
     name: Name
     address: IpAddress
     limit: AdmissionConfig | None = None
-    """A permanent limit on its new connections; flash-crowd control may set a lower one."""
+    """A permanent limit on new connections to the host; flash-crowd control may set a lower one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,39 +207,40 @@ class NewsConfig(NewsOptions):
     hosts: tuple[WatchedHost, ...] = ()
     """Hosts that are watched in addition to the services' addresses."""
     refuse: Literal["drop", "reset"] = "drop"
-    """What happens to a refused SYN: it is dropped, as in Chen & Heidemann, or answered by a reset."""
+    """What happens to a refused SYN: it is dropped, as in Chen & Heidemann's paper, or answered by a reset."""
     poll_s: Annotated[float, Field(gt=0, le=60)] = 1.0
     """Seconds between readings of the switch, rounded so that an interval has a whole number of readings, at least
     one."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
-    """The window of a response's rate in seconds, rounded so that its step is a power of two of the switch's ticks."""
+    """The window, in seconds, over which a response's rate is measured, rounded so that its step is a power of two of
+    the switch's ticks."""
     trace_file: FilePath | None = None
     """A file to which a line of comma-separated values is appended for each decision."""
     baseline_file: FilePath | None = None
-    """A file in which production mode keeps what it has learned of usual traffic, for a controller that starts within
-    an hour. Default: `control` with `.baseline` appended."""
+    """A file in which production mode stores what it has learned of usual traffic, for a controller that starts within
+    an hour. Default: the path in `control` with `.baseline` appended."""
 
 
 class MetricsConfig(Section):
     """The Prometheus endpoint."""
 
     address: HostPort = "127.0.0.1:9464"
-    """The address at which Prometheus scrapes, without encryption."""
+    """The address that Prometheus scrapes, without encryption."""
 
 
 class PageConfig(Section):
-    """The live page, served by a process of its own. It needs the package's extra ``page``."""
+    """The live page, which a separate process serves. The page requires the package's extra ``page``."""
 
     address: HostPort = "127.0.0.1:8080"
-    """The address at which browsers find the page, without encryption."""
+    """The address at which browsers request the page, without encryption."""
     names: tuple[HostName, ...] = ()
     """Host names by which browsers reach the page through a proxy, such as `status.example`, or `status.example:8443`
     if browsers use a port. `localhost`, IP addresses and the host of `address` are accepted without being listed."""
     control: bool = False
-    """Whether users with the token can drain servers and change modes there; false: the page only shows."""
+    """Whether users with the token can drain servers and change modes on the page; false: the page is read-only."""
     token_file: FilePath | None = None
-    """The file with the token, readable by its owner only; created if missing. Default: `control` with `.token`
-    appended."""
+    """The file with the token, which only its owner may read; created if missing. Default: the path in `control` with
+    `.token` appended."""
 
 
 class Config(Section):
@@ -238,7 +248,7 @@ class Config(Section):
 
     switch: SwitchConfig = SwitchConfig()
     interfaces: Annotated[tuple[InterfaceConfig, ...], Field(min_length=1)]
-    """The ports between which the switch routes."""
+    """The ports between which the switch routes packets."""
     routes: tuple[RouteConfig, ...] = ()
     """Static routes; the interfaces' subnets need none."""
     services: Annotated[tuple[ServiceConfig, ...], Field(min_length=1)]
@@ -247,10 +257,10 @@ class Config(Section):
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()
     news: Annotated[NewsConfig | None, NotNull] = None
-    """Flash-crowd control. Left out: none."""
+    """Flash-crowd control. Left out: no flash-crowd control."""
     metrics: Annotated[MetricsConfig | None, NotNull] = None
     page: Annotated[PageConfig | None, NotNull] = None
-    """A live page of services, servers, decisions and drops. Left out: none."""
+    """A live page that shows services, servers, decisions and drops. Left out: no page."""
     control: SocketPath = "/run/sluice.sock"
     """The Unix socket for ``sluice status`` and other commands."""
     trace_file: FilePath | None = None

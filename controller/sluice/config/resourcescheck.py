@@ -12,7 +12,8 @@ from .types import Size, in_bytes
 from .yamllines import Finding, Path
 
 LEAST_BUDGET = 16 << 10
-"""The least budget in bytes: less than Linux gives a single connection at first, so there would be nothing to share."""
+"""The smallest budget, in bytes. It is less than Linux initially assigns to a single connection, so a smaller budget
+could not be shared."""
 
 
 def findings(config: Config) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""Types of configuration values other than plain numbers: their syntax, and the complaint about any other value.
+"""Types of configuration values other than plain numbers: each with its syntax, and the complaint about other values.
 
-A complaint is a problem and, after "; ", its remedy.
+A complaint consists of a problem and, after "; ", the remedy.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SOCKET_PATH = 107
 """The longest path in bytes: Linux's ``sun_path`` without its terminating zero."""
 _HOST_LENGTH = 253
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""A label of a host name (RFC 1123, section 2.1), with the underscore that container networks use."""
+"""The pattern of one label of a host name (RFC 1123, section 2.1), also with the underscores of container networks."""
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
-"""A last label that resolvers take for part of an IPv4 address."""
+"""The pattern of a last label that resolvers would interpret as part of an IPv4 address."""
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
 _SIZE = re.compile(rf"([1-9][0-9]{{0,8}}) ?({'|'.join(_UNITS)})")
@@ -36,7 +36,7 @@ _EXTENSION = re.compile(r"[A-Z0-9][A-Z0-9=+ -]*")
 
 
 class Section(BaseModel):
-    """A mapping of the file. Unknown keys are refused, and values are immutable."""
+    """A mapping in the file. Unknown keys are refused, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -70,7 +70,7 @@ def _host_name(value: str) -> str:
 def _is_host(host: str) -> bool:
     """Return whether a host is valid: a name, an IPv4 address, or an IPv6 address in brackets without a zone.
 
-    gRPC would take the percent sign before a zone for an escape.
+    gRPC would interpret the percent sign before a zone as an escape.
     """
     if host.startswith("["):
         return host.endswith("]") and "%" not in host and _is_address(IPv6Address, host[1:-1])
@@ -190,13 +190,13 @@ def _or(complaint: str) -> WrapValidator:
 
 HostPort = Annotated[str, AfterValidator(_host_port)]
 HostName = Annotated[str, AfterValidator(_host_name)]
-"""A host, with a port if it is not the default one."""
+"""A host name or address, followed by the port if it is not the default one."""
 MacAddress = Annotated[str, AfterValidator(_mac)]
 Name = Annotated[str, AfterValidator(_name)]
 FilePath = Annotated[str, AfterValidator(_path)]
 SocketPath = Annotated[FilePath, AfterValidator(_socket_path)]
 Control = Annotated[str, AfterValidator(_control)]
-"""The address at which an agent listens for its controller."""
+"""The address at which an agent listens for the controller."""
 Size = Annotated[
     Annotated[int, Field(ge=1, le=1 << 30)] | str,
     AfterValidator(_size),
@@ -204,7 +204,7 @@ Size = Annotated[
 ]
 Extension = Annotated[str, AfterValidator(_extension)]
 Match = Annotated[Any, AfterValidator(_match), WithJsonSchema({"type": "object"})]
-"""The contents of a rule's ``match``, which the rule engine checks."""
+"""The contents of a rule's ``match``; the rule engine, not this type, checks them."""
 Refusal = Annotated[
     Literal[True] | Annotated[int, Field(ge=100, le=599)],
     _or("not a refusal; write a status such as 403 without quotes, or true for the protocol's own"),
@@ -217,7 +217,7 @@ Vlan = Annotated[
 ]
 Protocol = Annotated[Literal["tcp"], _or("no protocol of a service, which is TCP only; write tcp, or leave it out")]
 IpAddress = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
-"""An IPv4 address. This type and the next two are the only places that exclude IPv6."""
+"""An IPv4 address. Only this type and the next two exclude IPv6."""
 Interface = Annotated[
     IPv4Interface,
     _or("not an IPv4 address and prefix length; write them as in 10.0.1.1/24"),
@@ -230,4 +230,4 @@ Network = Annotated[
     BeforeValidator(_prefix_length),
 ]
 NotNull = AfterValidator(_not_null)
-"""For an optional section: its key without a value is refused."""
+"""A validator for an optional section: the section's key without a value is refused."""

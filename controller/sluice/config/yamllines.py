@@ -1,7 +1,8 @@
-"""Parses YAML into a document and the line of each of its values.
+"""Parses YAML into a document and the line number of each of its values.
 
-Values are those of JSON, by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2), with decimal integers or 0x10.
-Whatever only YAML 1.1 or 1.2 would convert (yes, 010, 0o10, 1_000, 22:30, 2024-01-01) is text, and tags are refused.
+Values are those of JSON, by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2), with decimal or 0x10-style integers.
+Forms that only YAML 1.1 or only 1.2 would convert (yes, 010, 0o10, 1_000, 22:30, 2024-01-01) remain text, and tags are
+refused.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ class Finding:
 
 
 _MOST_VALUES = 1_000_000
-"""The most values, aliases expanded: nested aliases could expand to more than memory holds."""
+"""The largest number of values after expansion of aliases: nested aliases could exhaust the memory."""
 _DEEPEST = 100
 """The deepest nesting of values; no valid configuration needs more."""
 _TOO_DEEP = "values within values, deeper than can be read (an alias within itself?)"
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
-"""The tag of the key ``<<``, whose mapping is merged into the one around it."""
+"""The tag of the key ``<<``, which merges the mapping in its value into the mapping that contains the key."""
 
 
 class YamlError(Exception):
-    """The text is not YAML, or has what a configuration cannot have. ``line`` counts from 1; ``remedy`` may be
+    """The text is not YAML, or contains what a configuration may not contain. ``line`` counts from 1; ``remedy`` may be
     empty."""
 
     def __init__(self, line: int, problem: str, remedy: str = "") -> None:
@@ -70,7 +71,7 @@ _PLAIN = (
     ("float", r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z", list("-+.")),
     ("merge", r"<<\Z", ["<"]),
 )
-"""Types of values without quotes, by their form and first characters; all others are text."""
+"""The types of unquoted values by pattern and first characters; all other values are text."""
 for _kind, _form, _first in _PLAIN:
     cast("Any", _Loader).add_implicit_resolver(_TAG + _kind, re.compile(_form), _first)
 
@@ -110,8 +111,8 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
 
 
 def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield every key and item below a node, with its line. Merged ones (``<<``) come before the keys that override
-    them."""
+    """Yield every key and item below a node, with its line. Keys that are merged by ``<<`` precede the keys that
+    override them."""
     if len(path) > _DEEPEST:
         raise YamlError(node.start_mark.line + 1, _TOO_DEEP)
     if isinstance(node, yaml.MappingNode):
@@ -139,7 +140,8 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
-    """Return the mappings that are merged into a node, the one of highest priority (the first in the file) last."""
+    """Return the mappings that are merged into a node in ascending priority: the first mapping in the file is the
+    last."""
     mappings: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == _MERGE:
@@ -148,7 +150,8 @@ def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
 
 
 def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
-    """Return the path that a dotted text denotes, as far as the document has it. Keys may contain dots themselves."""
+    """Return the path that a dotted text denotes, as far as it exists in the document. A key may itself contain
+    dots."""
     path, remainder = below, text
     while remainder:
         steps = [candidate[-1] for candidate in lines if len(candidate) == len(path) + 1 and candidate[:-1] == path]

@@ -1,4 +1,5 @@
-"""A pure model of the data plane: it takes packets and a time, and returns decisions and register cells.
+"""A pure model of the data plane: its input is packets and times, its output decisions and register cells.
 
-Simulation, replay and packet tests share it. The packet tests `model` and `rates` compare it with the compiled program.
+Simulation, replay and packet tests share this model. The packet tests `model` and `rates` compare it with the compiled
+program.
 """

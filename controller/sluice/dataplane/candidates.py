@@ -1,5 +1,5 @@
-"""Candidates: the server of a new connection whose client and port still have a pin to a server that takes no new
-ones."""
+"""Candidates: servers of new connections whose client and port still have a pin (an entry in the connection table) to a
+server that accepts no new connections."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from .memory import Memory
 from .table import WRAP, later
 
 _FINGERPRINT_SHIFT = 32
-"""Lowest bit of a key's fingerprint; below it is the time until which the cell is kept."""
+"""Lowest bit of a key's fingerprint; the bits below it contain the time at which the cell expires."""
 _ANSWERED, _SERVER_SHIFT, _SERVER = 1 << 48, 32, 0xFFFF
-"""Fields of a candidate's pin. Below the server is the acknowledgement number that the client's ACK must have."""
+"""Bit fields of the cell that stores a candidate. The bits below the server's number contain the acknowledgement number
+that the client's ACK must have."""
 
 
 class Candidates:
-    """The cells of candidates, one for each value of the low bits of a connection's slot in way 1."""
+    """The cells of candidates. The low bits of a connection's slot in way 1 of the connection table select the cell."""
 
     def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
-        """``lifetimes``: ticks that a slot is kept in each state."""
+        """``lifetimes``: for each state, the ticks after which a slot expires."""
         self._lifetimes = lifetimes
         self._keys, self._pins = memory.of(Register.CANDIDATE_KEY), memory.of(Register.CANDIDATE_PIN)
 
     def of(self, now: int, place: Place) -> int | None:
-        """Return the candidate that a connection's SYNs go to; None without one."""
+        """Return the candidate server to which a connection's SYNs go; None if the connection has no candidate."""
         return self._server(place.slot_1 % CANDIDATES) if self._holds(now, place) else None
 
     def syn(self, now: int, place: Place, choice: int) -> int | None:
-        """Handle a client's SYN. Returns the server that it goes to; None if another connection has the cell."""
+        """Handle a client's SYN. Returns the server to which the SYN goes; None if another connection occupies the
+        cell."""
         cell = place.slot_1 % CANDIDATES
         if self._holds(now, place):
             return self._server(cell)
@@ -41,8 +43,8 @@ class Candidates:
         return choice
 
     def syn_ack(self, now: int, place: Place, server: int, sequence: int) -> bool:
-        """Handle a SYN-ACK of a server that the connection's pin does not name. Returns whether it repeats the
-        candidate's."""
+        """Handle a SYN-ACK from a server other than the one in the connection's entry. Returns whether it repeats the
+        candidate's SYN-ACK."""
         cell = place.slot_1 % CANDIDATES
         if not self._holds(now, place) or self._server(cell) != server:
             return False
@@ -53,8 +55,8 @@ class Candidates:
         return is_repeat
 
     def ack(self, now: int, place: Place, number: int) -> int | None:
-        """Handle a client's ACK. Returns the candidate that its connection moves to, if the ACK ends the handshake
-        there."""
+        """Handle a client's ACK. If the ACK completes the handshake with the candidate, return the candidate, to which
+        the connection moves; otherwise return None."""
         cell = place.slot_1 % CANDIDATES
         pin = self._pins[cell]
         if not self._holds(now, place) or not pin & _ANSWERED or pin % WRAP != number:

@@ -1,4 +1,5 @@
-"""A connection's five fields, and the switch's hashes of them: CRC-32, each over its own order of the fields."""
+"""A connection's five fields, and the switch's hashes of them; each hash is a CRC-32 over a different order of the
+fields."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ FINGERPRINT_BITS = 27
 
 
 class _Orders:
-    """The field orders that the switch hashes, for addresses of ``size`` bytes."""
+    """The orders in which the switch hashes a connection's fields, for addresses of ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         address = f"{size}s"
@@ -31,7 +32,7 @@ _ORDERS = {size: _Orders(size) for size in (4, 16)}
 
 
 class Place(NamedTuple):
-    """A connection's slot in each way of the connection table, and its fingerprint."""
+    """A connection's slot in each way (hash table) of the connection table, and the connection's fingerprint."""
 
     slot_1: int
     slot_2: int
@@ -39,7 +40,7 @@ class Place(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """A connection's five fields, the same for packets of both directions."""
+    """A connection's five fields; they are the same for packets of both directions."""
 
     client: Packed
     client_port: int
@@ -53,7 +54,7 @@ class Connection(NamedTuple):
         return _place(*self)
 
     def place_in(self, slots: int) -> Place:
-        """Return the place in a table of ``slots`` slots a way: builds differ in size."""
+        """Return the place in a table with ``slots`` slots per way; builds of the program differ in size."""
         client, client_port, service, service_port, protocol = self
         orders = _ORDERS[len(client)]
         return Place(
@@ -64,31 +65,31 @@ class Connection(NamedTuple):
 
     @property
     def full_fingerprint(self) -> int:
-        """All 32 bits of the connection's fingerprint, which Tofino's keys hold."""
+        """All 32 bits of the connection's fingerprint, as Tofino's keys contain it."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].fingerprint.pack(protocol, client_port, client, service_port, service))
 
     @property
     def draw(self) -> int:
-        """The hash by which the selector `ratios` draws."""
+        """The hash from which the selector `ratios` selects a server."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].first.pack(client_port, client, service_port, service, protocol))
 
     @property
     def other_draw(self) -> int:
-        """The hash by which the selector `others_by_ratio` draws."""
+        """The hash from which the selector `others_by_ratio` selects servers."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].other.pack(protocol, service, client, service_port, client_port))
 
     @property
     def stable_draw(self) -> int:
-        """The hash by which the selector `capacities` draws."""
+        """The hash from which the selector `capacities` selects a server."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].stable.pack(service, client_port, client, service_port, protocol))
 
     @property
     def rate_key(self) -> int:
-        """Slot (low bits) and fingerprint of the connection's response among the response rates."""
+        """The key of the connection's response in the rate registers: slot (low bits) and fingerprint."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].rate.pack(service, service_port, client_port, client, protocol))
 

@@ -1,4 +1,4 @@
-"""The decision for each packet of a service: stages balance, connections, candidates, second_look and ledger in one."""
+"""The decision for each packet of a service, by the stages balance, connections, candidates, second_look and ledger."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Service:
 
     id: int
     draws: Draws | None = None
-    """The selector groups for new connections, by the weights that R decides."""
+    """The selector groups for new connections, with the weights that the balancer has decided."""
     sought: Sought = NOBODY
-    """The servers that a second look may select because they are idle."""
+    """The servers that may get a new connection because they are idle, in the form that a switch's entries have."""
     capacities: Group | None = None
-    """The stable group, for packets without a pin."""
+    """The selector group for packets of connections without a pin (without an entry in the connection table)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Packet:
     sequence: int = 0
     acknowledgement: int = 0
     acknowledges: bool = True
-    """Whether the ACK flag is set. An RST of a server with it answers a SYN (RFC 9293, section 3.10.7.1)."""
+    """Whether the ACK flag is set. A server's RST with this flag answers a SYN (RFC 9293, section 3.10.7.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,21 @@ class Outcome:
     """The decision on a packet."""
 
     server: int
-    """The server that the packet was sent to or came from; undefined for a dropped packet."""
+    """The server to which, or from which, the packet was sent; undefined for a dropped packet."""
     drop: DropReason = DropReason.NONE
     idle: bool = False
-    """A new connection goes to this server because no server has been idle for longer."""
+    """Whether a new connection goes to this server only because the server is idle, and has been so for the longest
+    time."""
 
 
 @dataclass
 class DataPlane:
-    """The model of one switch. Times are in the connection table's ticks, see ConnectionTable."""
+    """The model of one switch. Times are in the connection table's ticks (see ConnectionTable)."""
 
     memory: Memory
     lifetimes: Mapping[PinState, int]
     draining: dict[int, bool] = field(default_factory=dict[int, bool])
-    """The servers in the switch's table, and whether each takes no new connections."""
+    """The servers in the switch's table; the value is whether the server accepts no new connections."""
     counters: Tally[tuple[Counter, int]] = field(default_factory=Tally[tuple[Counter, int]])
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ class DataPlane:
         return outcome
 
     def answer(self, now: int, service: Service, server: int, packet: Packet) -> Outcome:
-        """Handle a packet of a service's server."""
+        """Handle a packet from a service's server."""
         place = packet.connection.place
         pin = self._table.answer(now, place, packet.event, server)
         self._record_transition(service, pin, by_fin=packet.event is Event.FIN)
@@ -119,7 +120,8 @@ class DataPlane:
         return Outcome(server)
 
     def _answered_syn(self, server: int, packet: Packet) -> None:
-        """Record whether the server refuses connections: from an RST that answers a SYN until its next SYN-ACK."""
+        """Record that the server refuses connections, if its RST answers a SYN, or that it accepts them, if it sends a
+        SYN-ACK."""
         refuses = packet.event is Event.RESET and packet.acknowledges
         if refuses or packet.event is Event.SYN_ACK:
             for register in REFUSING:
@@ -161,7 +163,7 @@ class DataPlane:
         self.counters[Counter.MOVED, service.id] += has_moved
 
     def _drawn(self, service: Service, connection: Connection) -> tuple[int, ...]:
-        """Return the servers drawn for a SYN, the first one in front; (0,) without a server."""
+        """Return the servers drawn for a SYN, starting with the first draw; (0,) if there is no server."""
         if service.draws is None:
             return (0,)
         if not service.draws.shares:
@@ -191,13 +193,14 @@ class DataPlane:
     def _record_load(self, service: Service, server: int, meanwhile: int = 0, *, by_fin: bool = False) -> None:
         """Report a server's new load to the service's queue of idle servers.
 
-        ``meanwhile``: the difference of that load from what the register holds now, if another change has followed.
+        ``meanwhile``: the new load minus the register's present value, which differ if another change has followed.
         """
         load = self.memory.of(Register.LOAD_FIRST)[server] + meanwhile
         self._idle.note(service.id, server, load, by_fin=by_fin)
 
     def _load(self, load: Register, stale: Register, server: int) -> int:
-        """Return a server's open connections, less those known to have ended unseen."""
+        """Return a server's number of open connections, less those that are known to have ended unseen by the
+        switch."""
         return open_connections(self.memory.of(load)[server], self.memory.of(stale)[server])
 
     def _stable(self, service: Service, connection: Connection) -> int:

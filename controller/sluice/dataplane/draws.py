@@ -17,10 +17,10 @@ _NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
 class Group:
-    """A selector group: each member has as many adjacent places as its weight, in the order written."""
+    """A selector group: each member has as many adjacent places as its weight, in the order of ``weights``."""
 
     def __init__(self, weights: Mapping[int, int]) -> None:
-        """Raises ValueError if every weight is 0."""
+        """Create the group. Raises ValueError if every weight is 0."""
         self.weights = {server: weight for server, weight in weights.items() if weight > 0}
         self._servers, self._sums = list(self.weights), list(accumulate(self.weights.values()))
         if not self._sums:
@@ -28,13 +28,13 @@ class Group:
         self.size = self._sums[-1]
 
     def at(self, place: int) -> int:
-        """Return the server at a place. Places are counted modulo the group's size."""
+        """Return the server at a place. A place beyond the group's size counts modulo that size."""
         return self._servers[self._index(place)]
 
     def spread(self, place: int, looks: int) -> tuple[int, ...]:
-        """Return the servers, each once, at ``looks`` - 1 equally spaced places that begin with the given one.
+        """Return the servers, each once, at ``looks`` - 1 equally spaced places, starting with ``place``.
 
-        In a large pool the spacing is counted in servers.
+        In a large pool the spacing is counted in servers instead of places.
         """
         draws, count = looks - 1, len(self._servers)
         if count > SMALL_POOL:
@@ -48,7 +48,8 @@ class Group:
 
 
 class Draws:
-    """The draws of a service's servers: the first by the weights that R decides, and others for a second look."""
+    """The draws of servers for a new connection: the first by the balancer's weights, the others for comparison with
+    the first."""
 
     def __init__(
         self,
@@ -59,20 +60,21 @@ class Draws:
     ) -> None:
         """``others``: for each first server, the weights of the group from which ``looks`` - 1 other servers are drawn.
 
-        ``shares``: the sum of the whole pool's weights if draws are even; 0: draws are by hash.
+        ``shares``: the sum of the full pool's weights if draws are even; 0 if draws are by hash.
         """
         self.first, self.shares, self.looks = Group(weights), shares, looks
         groups = {id(group): Group(group) for group in others.values()}
         self.others = {server: groups[id(group)] for server, group in others.items()}
 
     def by_hash(self, connection: Connection) -> tuple[int, ...]:
-        """Return the first server and the others, if any, by the connection's hashes."""
+        """Return the first server and, if any, the servers to compare with it, by the connection's hashes."""
         first = self.first.at(connection.draw)
         group = self.others.get(first)
         return (first,) if group is None else (first, *group.spread(connection.other_draw, self.looks))
 
     def evenly(self, last: int) -> tuple[int, ...]:
-        """Return the first server and the others, if any, at the two points that follow ``last`` in the sequence."""
+        """Return the first server and, if any, the servers to compare with it, at the two points after ``last`` in the
+        Weyl sequence."""
         first = self.first.at(self._place(last + GOLDEN, self.shares))
         group = self.others.get(first)
         if group is None:
@@ -98,11 +100,12 @@ def lightest(
     before_any: bool = False,
     refusing: Collection[int] = (),
 ) -> int:
-    """Return which of the drawn servers gets a new connection: the lightest, or the idle one.
+    """Return which of the drawn servers gets a new connection: the lightest server, or ``idle``.
 
-    The ``idle`` server is selected if the lighter of the first two is busy, or in any case with ``before_any``. A third
-    and a fourth server are compared only while the lightest so far has an open connection. ``refusing``: servers whose
-    last answer to a SYN was an RST; their low load does not count, so they are not preferred to any other.
+    The idle server is selected if the lighter of the first two servers has an open connection; with ``before_any``,
+    always. A third and a fourth server are compared only while the lightest server so far has an open connection.
+    ``refusing``: servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not
+    preferred to any other server.
     """
     best, *others = servers
     for number, other in enumerate(others):
@@ -116,9 +119,9 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Return whether the other server would have less load for its weight than the first, by an eighth at least.
+    """Return whether the other server's load per weight would be lower than the first server's, by an eighth at least.
 
-    Loads are open connections, to which the new one is added; loads below 0 count as 0.
+    Loads are open connections, to which the new connection is added; loads below 0 count as 0.
     """
     work = (max(0, load) + 1) * other_weight
     other_work = (max(0, other_load) + 1) * weight

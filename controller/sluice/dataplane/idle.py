@@ -9,16 +9,17 @@ from .memory import Memory
 from .table import open_connections
 
 PLACES = REGISTER_SIZES[Register.IDLE_QUEUE] // SERVICES
-"""Places in a service's queue."""
+"""The number of places in a service's queue."""
 _HAS_TICKET = 1 << 16
 _TICKETS = 1 << 16
 
 
 class IdleServers:
-    """The queues of idle servers. A server holds a ticket from the end of its last open connection to its next one.
+    """The queues of idle servers. A server has a ticket from the end of its last open connection until its next
+    connection.
 
-    Only the server's FIN gives a ticket. Loads are 32-bit register cells: open connections, including some whose end
-    the switch did not see.
+    Only a FIN of the server creates a ticket. Loads are 32-bit register cells with the number of open connections,
+    including some whose end the switch did not see.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -27,10 +28,10 @@ class IdleServers:
         self._stale = memory.of(Register.STALE_IDLE)
 
     def find(self, service: int, first: int, load: int, sought: Sought) -> int | None:
-        """Return the idle server for a new connection whose drawn server is ``first``, with load ``load``; None without
-        one.
+        """Return the idle server for a new connection, or None. ``first`` is the server drawn for it, ``load`` that
+        server's load.
 
-        A server at the head of the queue whose ticket is void is removed.
+        If the ticket of the server at the head of the queue is void, that server is removed from the queue.
         """
         head, tail = divmod(self._ends[service], _TICKETS)
         if head == tail:
@@ -44,8 +45,8 @@ class IdleServers:
         return first if sought.before_any and self._idle(first, load) and not queued else candidate
 
     def note(self, service: int, server: int, load: int, *, by_fin: bool = False) -> None:
-        """Record a server's new load after a connection of the service. ``by_fin``: the server's FIN ended a
-        connection."""
+        """Record a server's new load after a change in one of the service's connections. ``by_fin``: a FIN of the
+        server ended a connection."""
         head, tail = divmod(self._ends[service], _TICKETS)
         if not self._idle(server, load):
             self._give(server, 0)

@@ -25,7 +25,7 @@ class Memory:
         return register in set(Register)
 
     def of(self, register: str) -> list[int]:
-        """Return a register's cells, which callers may change in place. They are allocated at the first call."""
+        """Return a register's cells, which callers may change in place. The first call allocates them."""
         cells = self.cells[Register(register)]
         if not cells:
             cells.extend([0] * REGISTER_SIZES[Register(register)])

@@ -1,4 +1,5 @@
-"""The life of a plain service's pin: each state's transitions by kind of packet (docs/reference/pipeline.md)."""
+"""The life of a plain service's pin (an entry in the connection table): each state's transitions by kind of packet
+(docs/reference/pipeline.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class Event(IntEnum):
     """The kinds of packets that the transitions distinguish."""
 
     NONE = 0
-    """UDP, or an ICMP error: it uses the pin and changes nothing."""
+    """A UDP packet or an ICMP error: its connection's pin determines the server, and does not change."""
     SYN = 1
     SYN_ACK = 2
     ACK = 3
@@ -41,10 +42,11 @@ def event(flags: int, payload: int) -> Event:
 
 
 UNANSWERED = (PENDING, REOPENING, CLIENT_RESET, RESET)
-"""States in which the server has not answered: its next packet, unless it is a FIN or RST, shows a connection."""
+"""States in which the server has not answered. The server's next packet, except a FIN or RST, establishes a
+connection."""
 
 HANDSHAKES = (PENDING, ANSWERED, REOPENING)
-"""States in which a SYN has passed, but not the handshake's last ACK."""
+"""States in which a SYN has passed the switch, but not the handshake's last ACK."""
 
 REQUEST: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.SYN: dict.fromkeys((ESTABLISHED, REOPENING, CLIENT_CLOSING, SERVER_CLOSING, CLIENT_RESET), REOPENING)
@@ -65,8 +67,8 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     | dict.fromkeys((CLIENT_CLOSING, CLIENT_RESET, RESET), CLOSED),
     Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
-"""The state after a packet of the pin's server, where it differs from the state before. Each of these packets renews
-the slot's stamp."""
+"""The state after a packet from the connection's server, where it differs from the state before. Each of these packets
+renews the slot's stamp."""
 
 RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.SYN: (CLOSED, RESET),
@@ -84,11 +86,11 @@ LIFETIMES: Mapping[str, tuple[PinState, ...]] = {
     "half_closed": (SERVER_CLOSING, CLIENT_RESET),
     "linger": (CLOSED, RESET),
 }
-"""The configured lifetimes of a slot, and the states in which each applies."""
+"""The configured lifetimes of a slot, and the states to which each lifetime applies."""
 
 
 class Pin(NamedTuple):
-    """A connection's server, and the pin's state before and after a packet."""
+    """A pin (a connection's entry in the connection table): its server, and its state before and after a packet."""
 
     server: int
     before: PinState
@@ -96,7 +98,7 @@ class Pin(NamedTuple):
 
     @property
     def is_repeated_syn_ack(self) -> bool:
-        """Whether the packet, a SYN-ACK, was not its connection's first one."""
+        """Whether the packet, a SYN-ACK, repeats an earlier SYN-ACK of its connection."""
         return self.after is not ANSWERED or self.before is ANSWERED
 
 

@@ -13,16 +13,16 @@ _LARGEST = (1 << 32) - 1
 
 
 class RateCells:
-    """The two registers of response rates, updated by each packet. A slot measures one response at a time."""
+    """The two registers of response rates, which each packet updates. A slot measures one response at a time."""
 
     def __init__(self, memory: Memory, step: int) -> None:
-        """``step``: a step of the window in units of RATE_TICK_US, a power of two."""
+        """``step``: the length of one step of the window, in units of RATE_TICK_US; a power of two."""
         self._flow, self._bytes = memory.of(Register.RATE_FLOW), memory.of(Register.RATE_BYTES)
         self._step = step
 
     def packet(self, now_s: float, slot: int, fingerprint: int, size: int) -> bool:
-        """Handle a data packet of ``size`` bytes, including the IPv4 header. Returns whether the slot measures its
-        response."""
+        """Handle a data packet of ``size`` bytes, including the IPv4 header. Returns whether the slot measures the
+        packet's response rather than another one."""
         now = (TICK_BASE + int(now_s * 1e6) // RATE_TICK_US) & _TIME
         cell = self._flow[slot]
         last = cell & _TIME
@@ -34,12 +34,13 @@ class RateCells:
 
 
 def place(rate_key: int) -> tuple[int, int]:
-    """Return slot and fingerprint of the response with this key, see Connection.rate_key."""
+    """Return slot and fingerprint of the response with this key (see Connection.rate_key)."""
     return rate_key % SLOTS, rate_key // SLOTS
 
 
 def window(content: int, last: int, now: int, size: int, step: int) -> int:
-    """Return the bytes in the window after a packet of ``size`` bytes; the previous one at ``last`` left ``content``.
+    """Return the bytes in the window after a packet of ``size`` bytes. ``content`` is the number of bytes after the
+    previous packet, at time ``last``.
 
     Times and ``step`` are in units of RATE_TICK_US; times have 32 bits.
     """

@@ -1,4 +1,5 @@
-"""The connection table: two ways of slots with fingerprint, state, stamp and server; and the servers' loads."""
+"""The connection table: two ways (hash tables) of slots with fingerprint, state, stamp and server; and servers'
+loads."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RE
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Registers with copies of the open connections, and of those that ended unseen: one copy for each server that a second
-look compares, in order. The queues of idle servers have another copy of the latter."""
+"""Registers with each server's number of open connections (LOADS), and of connections whose end the switch did not see
+(STALE). For a new connection the switch compares up to four servers, each by its own copy of the two registers, in this
+order. The queues of idle servers have another copy of the stale counts."""
 REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
-"""Registers with copies of whether a server's last answer to a SYN was an RST: for the second, third and fourth
-server."""
+"""Registers that state whether a server's last answer to a SYN was an RST. For a new connection the switch compares up
+to four servers; each of them except the first has its own copy."""
 
 STAMP_BITS, STATE_BITS = 32, 4
-"""Widths of a key's fields, from the lowest bit on; above them is the fingerprint."""
+"""Widths of a key's fields, starting at the lowest bit; the bits above them contain the fingerprint."""
 STATE_SHIFT, FINGERPRINT_SHIFT = STAMP_BITS, STAMP_BITS + STATE_BITS
 WRAP = 1 << STAMP_BITS
 _HALF = 1 << 31
@@ -27,12 +29,12 @@ _STATES = tuple(PinState)
 
 
 def later(a: int, b: int) -> bool:
-    """Return whether 32-bit time ``a`` is later than ``b``, as serial numbers (RFC 1982)."""
+    """Return whether 32-bit time ``a`` is later than ``b``, compared as serial numbers (RFC 1982)."""
     return 0 < (a - b) % WRAP < _HALF
 
 
 def open_connections(load: int, stale: int) -> int:
-    """Return a server's open connections from two cells that wrap. A negative difference is momentary."""
+    """Return a server's open connections from two cells that wrap. A negative difference is a momentary state."""
     return (load - stale + _HALF) % WRAP - _HALF
 
 
@@ -42,10 +44,10 @@ class _Way:
 
 
 class ConnectionTable:
-    """The table's two ways. Times are 32-bit tick counts that start at TICK_BASE."""
+    """The two ways (hash tables) of the table. Times are 32-bit tick counts that start at TICK_BASE."""
 
     def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
-        """``lifetimes``: ticks that a slot is kept in each state."""
+        """``lifetimes``: for each state, the ticks after which a slot expires."""
         self.lifetimes = lifetimes
         self._ways = (
             _Way(memory, Register.PIN_KEY_1, Register.PIN_SERVER_1),
@@ -55,7 +57,8 @@ class ConnectionTable:
         self._evicted = memory.of(Register.LOAD_EVICTED)
 
     def syn(self, now: int, place: Place) -> Pin | int:
-        """Handle a client's SYN. Returns its live pin; else the way, 1 or 2, with a vacant slot for it; else 0."""
+        """Handle a client's SYN. Returns the connection's live pin (its entry), else the way (1 or 2) with a free slot,
+        else 0."""
         vacant = 0
         for number in (2, 1):
             way, slot = self._ways[number - 1], place[number - 1]
@@ -68,10 +71,11 @@ class ConnectionTable:
         return vacant
 
     def claim(self, now: int, place: Place, number: int, server: int) -> int | None:
-        """Take the slot of a way that ``syn`` returned. An open connection that thereby loses the slot is counted as
-        evicted.
+        """Occupy the slot in the way that ``syn`` returned. An open connection that thereby loses the slot is counted
+        as evicted.
 
-        Returns the slot's former server if the slot was this same connection's and its handshake had not ended.
+        Returns the slot's former server if the slot belonged to the same connection, in an incomplete handshake; else
+        None.
         """
         way, slot = self._ways[number - 1], place[number - 1]
         key, evicted = way.keys[slot], way.servers[slot]
@@ -83,7 +87,7 @@ class ConnectionTable:
         return evicted if is_same else None
 
     def request(self, now: int, place: Place, event: Event) -> Pin | None:
-        """Handle a client's packet other than a SYN. Returns its pin; None without one."""
+        """Handle a client's packet other than a SYN. Returns the connection's pin (its entry); None if it has none."""
         position = self._find(place)
         if position is None:
             return None
@@ -92,7 +96,8 @@ class ConnectionTable:
         return self._step(*position, after, now if state in RENEWING.get(event, ()) else None)
 
     def answer(self, now: int, place: Place, event: Event, server: int) -> Pin | None:
-        """Handle a server's packet, which changes nothing unless the pin names that server. Returns the pin."""
+        """Handle a server's packet. It changes nothing unless the connection's entry names the server. Returns the
+        entry, if any."""
         if event is Event.SYN or (position := self._find(place)) is None:
             return None
         way, slot = position
@@ -102,7 +107,8 @@ class ConnectionTable:
         return self._step(way, slot, ANSWER[event].get(state, state), now)
 
     def move(self, now: int, place: Place, server: int) -> Pin | None:
-        """Move the pin to the server that has answered the client's new SYN. Returns the new pin."""
+        """Change the server of the connection's entry to the server that has answered the client's new SYN. Returns the
+        new entry."""
         position = self._find(place)
         if position is None:
             return None
@@ -114,7 +120,8 @@ class ConnectionTable:
         return Pin(server, ANSWERED, ESTABLISHED)
 
     def number(self, place: Place) -> int | None:
-        """Return the number of the connection's slot, both ways counted in one; None without a slot."""
+        """Return the number of the connection's slot, where the slots of way 2 follow those of way 1; None without a
+        slot."""
         if (position := self._find(place)) is None:
             return None
         way, slot = position

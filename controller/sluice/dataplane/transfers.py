@@ -1,4 +1,4 @@
-"""Transfers as the switch measures them, updated by each packet (docs/reference/resources.md)."""
+"""Measures TCP transfers as the switch does: each packet updates registers (docs/reference/resources.md)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from .pins import ACK, FIN, Event, event
 OWNED_TICKS = 458
 """Ticks of 2^16 us without a packet of the owner after which a slot is free: 30 s."""
 UNANSWERED_TICKS, ENDED_TICKS = OWNED_TICKS - 61, OWNED_TICKS - 31
-"""Ticks by which stamps of unanswered and ended connections are set back: their slots are free after 4 and 2 s."""
+"""Ticks by which the switch sets back the stamps of unanswered and of ended connections, so that their slots are free
+after 4 s and 2 s."""
 TIMEOUT_US = 150_000
-"""A retransmission counts as a timeout if both sides were silent before it for longer than this plus an eighth of the
-least round trip."""
+"""A retransmission counts as a timeout if both sides were silent before it for longer than this time, in microseconds,
+plus an eighth of the least round trip."""
 FLIGHT_UNIT = 64
-"""Bytes in one unit of a flight's cell."""
+"""The number of bytes in one unit of a cell that stores a flight (bytes in flight)."""
 INTERVAL_BITS, PERIOD_BITS = 20, 28
-"""Lowest bits of the counts of intervals and periods in a time of microseconds. A flight is the largest of an interval
-of 2^20 us, a least round trip that of a period of 2^28 us."""
+"""Lowest bits of the interval number and of the period number in a time in microseconds. The largest flight is
+determined for each interval of 2^20 us, the least round trip for each period of 2^28 us."""
 
 STAMP_BITS, SERVER_BITS = 16, 10
 SENT_AT_BITS, SAMPLES_BITS, SEGMENTS_BITS = 31, 23, 28
 FLIGHT_BITS, LEAST_BITS, EDGE_BITS = 24, 32, 32
 TIME_BITS = 48
-"""Width of the time in a cell of ``transfer_activity``, in microseconds. The bit above it: the last packet was the
-latest segment sent."""
+"""Width of the time in a cell of ``transfer_activity``, in microseconds. The bit above the time is set if the last
+packet was the latest segment sent."""
 JUDGED_BITS = 4
-"""Width of the field in ``transfer_recovery`` with the data offset of a tail-loss probe that waits for its
-acknowledgement, or 0."""
+"""Width of a field in ``transfer_recovery``: the data offset of a tail-loss probe whose acknowledgement is outstanding,
+or 0."""
 LOSSES = {"again": (47, 16), "losses": (31, 16), "timeouts": (20, 11), "probes": (10, 10), "holes": (0, 10)}
 """Fields of a cell of ``transfer_losses``: lowest bit and width."""
 
@@ -45,23 +46,24 @@ class Flow(NamedTuple):
     """A measured connection, by its slot in the connection table."""
 
     number: int
-    """Number of the slot in the connection table, both ways counted in one (``flow_index``)."""
+    """The number of the slot in the connection table, where the slots of way 2 follow those of way 1
+    (``flow_index``)."""
     fingerprint: int
     server: int
 
     @property
     def slot(self) -> int:
-        """The index of the cells that measure it, if it is measured."""
+        """The index of the cells that measure the connection, if it is measured."""
         return self.number % TRANSFERS
 
     @property
     def key(self) -> int:
-        """The upper bits of the owner cell."""
+        """The connection's identity in the upper bits of the owner cell."""
         return self.number // TRANSFERS << FINGERPRINT_BITS | self.fingerprint
 
 
 class Segment(NamedTuple):
-    """A TCP segment of the connection, and the pin's state before and after it."""
+    """A TCP segment of the connection, and the state of the connection's entry before and after the segment."""
 
     by_server: bool
     sequence: int
@@ -72,7 +74,7 @@ class Segment(NamedTuple):
     before: PinState = PinState.ESTABLISHED
     after: PinState = PinState.ESTABLISHED
     moved: bool = False
-    """Whether the segment has moved the pin to the candidate server."""
+    """Whether the segment has changed the server of the connection's entry."""
     window: int = 0xFFFF
     """The window field of the header, unscaled."""
     data_offset: int = 5
@@ -83,13 +85,14 @@ class Kind(Enum):
     """The kind of a server's segment with payload, by its sequence number."""
 
     NONE = auto()
-    """One byte before the edge: a keepalive, or a probe of a closed window."""
+    """The segment has one byte before the edge (the end of the data sent): a keepalive, or a probe of a closed
+    window."""
     NEXT = auto()
-    """New data that follows the edge."""
+    """The segment has new data that begins at the edge."""
     AHEAD = auto()
-    """New data beyond the edge: segments before it are missing."""
+    """The segment has new data beyond the edge: segments before it are missing."""
     REPEATED = auto()
-    """Data that was sent before."""
+    """The segment has data that was sent before."""
 
 
 def flow_index(way: int, slot: int) -> int:
@@ -103,7 +106,7 @@ def is_sampled(fingerprint: int, sampling: int) -> bool:
 
 
 class TransferCells:
-    """The registers of transfers, updated by each packet."""
+    """The registers of transfers, which each packet updates."""
 
     def __init__(self, memory: Memory) -> None:
         self._owner, self._edge = memory.of(Register.TRANSFER_OWNER), memory.of(Register.TRANSFER_EDGE)
@@ -114,7 +117,8 @@ class TransferCells:
         self._flight, self._hole = memory.of(Register.TRANSFER_FLIGHT), memory.of(Register.TRANSFER_HOLE)
 
     def packet(self, now_us: int, flow: Flow, segment: Segment) -> bool:
-        """Handle a packet between a client and its pinned server. Returns whether the slot measures its connection."""
+        """Handle a packet between a client and its connection's server. Returns whether the slot measures this
+        connection."""
         kind = event(segment.flags, segment.payload)
         answers = segment.by_server and kind is Event.SYN_ACK
         begins = answers and segment.after is PinState.ANSWERED and segment.before is not PinState.ANSWERED
@@ -192,16 +196,18 @@ class TransferCells:
         self._record_flight(now_us, slot, (edge - acked) % _WRAP)
 
     def _active(self, now_us: int, slot: int, *, ends: bool = False) -> None:
-        """Note the time of a packet that carries data or acknowledges some. ``ends``: it is the latest segment sent."""
+        """Record the time of a packet with data or a valid acknowledgement. ``ends``: the packet is the latest segment
+        sent."""
         self._activity[slot] = ends << TIME_BITS | now_us
 
     def _opens(self, now_us: int, slot: int, start: int) -> None:
-        """Remember a hole at ``start``, unless there already is one younger than the least round trip."""
+        """Record a hole at ``start``, unless a hole is recorded that is younger than the least round trip."""
         if not self._is_young(now_us, slot):
             self._hole[slot] = start << SENT_AT_BITS | _span(now_us)
 
     def _fills(self, now_us: int, slot: int, sequence: int) -> bool:
-        """Return whether a segment fills a hole sooner than a retransmission could: then it was delayed, not lost."""
+        """Return whether a segment fills a hole earlier than a retransmission could; such a segment was delayed, not
+        lost."""
         start = self._hole[slot] >> SENT_AT_BITS
         return self._is_young(now_us, slot) and not _later(start, sequence)
 
@@ -210,9 +216,11 @@ class TransferCells:
         return opened != 0 and (_span(now_us) - opened) & _SPAN < _field(self._least[slot], 0, LEAST_BITS)
 
     def _count_repeat(self, slot: int, segment: Segment, silence: int, edge: int, *, ends: bool, follows: bool) -> None:
-        """Count a retransmission. ``ends``: it repeats the latest segment sent; ``follows``: directly after that one.
+        """Count a retransmission. ``ends``: it repeats the latest segment sent; ``follows``: it directly follows that
+        segment.
 
-        If both hold and less than a round trip has passed, it is a duplicate made by the network, and is not counted.
+        If both are true and at most the least round trip has passed, the segment is a duplicate made by the network,
+        and is not counted.
         """
         least = _field(self._least[slot], 0, LEAST_BITS)
         if ends and follows and least and silence <= least:
@@ -245,7 +253,7 @@ class TransferCells:
         self._recover(slot, segment, number != acked)
 
     def _recover(self, slot: int, segment: Segment, advances: bool) -> None:
-        """Decide by an acknowledgement whether a tail-loss probe has repaired a loss."""
+        """Decide from an acknowledgement whether a tail-loss probe has repaired a loss."""
         number = segment.acknowledgement
         point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
         is_beyond = _later(number, point)
@@ -298,7 +306,7 @@ def _later(a: int, b: int) -> bool:
 
 
 def _span(now_us: int) -> int:
-    """Return the time as a round-trip probe's field stores it; 0 is reserved for "no probe"."""
+    """Return the time in the form that a round-trip probe's field stores; 0 is reserved for "no probe"."""
     return now_us & _SPAN | 1
 
 

@@ -1,6 +1,6 @@
-"""Units of a target's program: its clocks, and the registers that hold connection states.
+"""Units of a target's program: its clocks, and the registers that contain connection states.
 
-Times are converted to numbers only here.
+No other module converts times to register values.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from dataclasses import dataclass
 from sluice.names import RATE_FLOW_BITS, RATE_TICK_US, TICK_US, TofinoRegister
 
 STEPS = 7
-"""Steps in a window of a response rate; see p4src/stages/rates.p4."""
+"""The number of steps in a window of a response rate; see p4src/stages/rates.p4."""
 FREE_STEPS = 32
-"""Steps of silence after which a response's slot is free."""
+"""The number of silent steps after which a response's slot is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A target's clocks. Stamps have 32 bits and wrap: they are compared as serial numbers (RFC 1982)."""
+    """The units of a target's clocks. Stamps have 32 bits and wrap: they are compared as serial numbers (RFC 1982)."""
 
     tick_us: float
     """Microseconds in a tick of the connection table and of remembered clients (``meta.now``)."""
     rate_tick_us: float
     """Microseconds in a tick of the response rates (``meta.clock``)."""
     pin_states: tuple[str, str] | None = None
-    """The registers of the connections' states, by way; None: the keys hold the states."""
+    """The registers of the connections' states, one per way; None: the states are part of the keys."""
     rate_slot_bits: int = 0
-    """Number of low bits of a response's fingerprint that equal its slot's number."""
+    """The number of low bits of a response's fingerprint that are equal to those of its slot's number."""
 
     def ticks(self, seconds: float) -> int:
         """Return a time in the connection table's ticks, rounded up."""
         return math.ceil(seconds * 1_000_000 / self.tick_us)
 
     def step(self, window_s: float) -> int:
-        """Return the step, in ticks of the rates, with which STEPS steps are nearest to ``window_s``; a power of
+        """Return the step, in ticks of the rates, for which STEPS steps are nearest to ``window_s``; it is a power of
         two."""
         return 1 << max(0, round(math.log2(window_s * 1_000_000 / self.rate_tick_us / STEPS)))
 
 
 MICROSECONDS = Units(TICK_US, RATE_TICK_US)
-"""v1model: a clock of 48 bits that counts microseconds."""
+"""The units of v1model: its clock has 48 bits and counts microseconds."""
 
 NANOSECONDS = Units(
     (1 << 26) / 1000,
@@ -48,4 +48,5 @@ NANOSECONDS = Units(
     pin_states=(TofinoRegister.PIN_STATE_1, TofinoRegister.PIN_STATE_2),
     rate_slot_bits=RATE_FLOW_BITS,
 )
-"""Tofino: a clock of 48 bits that counts nanoseconds, extended by a count of its wraps (p4src/tna/clock.p4)."""
+"""The units of Tofino: its clock has 48 bits and counts nanoseconds; the program extends it by a count of its wraps
+(p4src/tna/clock.p4)."""

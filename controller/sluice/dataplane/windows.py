@@ -1,7 +1,7 @@
 """TCP windows under a cap, as the switch's stage `caps` rewrites them (docs/reference/resources.md).
 
-The right edge that a sender was offered is never taken back, to within a scaled window's precision (RFC 7323, section
-2.4).
+The cap never moves the right edge of an offered window to the left, within a scaled window's precision (RFC 7323,
+section 2.4).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 NO_CAP = (1 << 31) - 1
-"""A cap, in bytes, above any window."""
+"""A cap, in bytes, that is larger than any window."""
 DEFAULT_MSS = 536
 """The MSS of a side whose SYN does not announce one (RFC 9293, section 3.7.1)."""
 LARGEST_SCALE = 14
 LEARN_AFTER = 16
-"""After this many consecutive segments of a server that do not fit, and none of its client that does, the server's
-numbers are adopted."""
+"""The number of consecutive segments of a server with unexpected numbers, with no expected segment of its client in
+between, after which the model adopts the server's numbers."""
 BEYOND_OFFER = 1 << 16
-"""Bytes that a receiver may accept beyond its offer, such as a window probe's byte."""
+"""The number of bytes that a receiver may accept beyond its offered window, such as a window probe's byte."""
 
 _WRAP, _HALF, _QUARTER = 1 << 32, 1 << 31, 1 << 30
 
@@ -35,9 +35,9 @@ class HandshakeSegment(NamedTuple):
     number: int
     window: int
     mss: int = 0
-    """The announced MSS in bytes; 0: none."""
+    """The announced MSS in bytes; 0: no MSS was announced."""
     scale: int | None = None
-    """The announced window scale; None: none."""
+    """The announced window scale; None: no scale was announced."""
     payload: int = 0
 
 
@@ -57,41 +57,41 @@ class Ack(Enum):
     """How an acknowledgement number relates to the data sent and to earlier acknowledgements."""
 
     UNKNOWN = auto()
-    """It acknowledges data that was never sent."""
+    """The number acknowledges data that was never sent."""
     OLD = auto()
-    """It is below the latest acknowledgement."""
+    """The number is below the latest acknowledgement."""
     REPEATED = auto()
-    """It equals the latest acknowledgement."""
+    """The number equals the latest acknowledgement."""
     ADVANCES = auto()
-    """It acknowledges new data."""
+    """The number acknowledges new data."""
 
 
 @dataclass
 class Side:
-    """A client or a server: the state of the data it sends and the windows it offers."""
+    """A client or a server: the state of the data that it sends and of the windows that it offers."""
 
     scale: int
-    """Window scale, the shift that applies to its windows."""
+    """The side's window scale: the shift that applies to its window fields."""
     least: int
-    """The least cap on its windows, in bytes."""
+    """The least cap on the side's windows, in bytes."""
     next: int
-    """Right edge of the data it has sent."""
+    """The right edge of the data that the side has sent (the next sequence number)."""
     acked: int
-    """Its latest acknowledgement."""
+    """The side's latest acknowledgement number."""
     edge: int
-    """Right edge of the window that it has offered its peer."""
+    """The right edge of the window that the side has offered its peer."""
     cap: int = NO_CAP
-    """The cap in effect on its windows, in bytes."""
+    """The cap in effect on the side's windows, in bytes."""
     is_server: bool = False
     misfits: int = 0
-    """Consecutive segments of a server that do not fit the known numbers."""
+    """The number of consecutive segments of a server whose numbers do not match the known ones."""
     is_lost: bool = False
-    """Whether its offer to its peer is unknown; its next window restores it."""
+    """Whether the side's offer to its peer is unknown; the side's next window determines it again."""
 
     def sends(self, peer: Side, segment: Segment, cap: int) -> int:
-        """Handle a segment of this side. Returns the window field that is forwarded to its peer.
+        """Handle a segment from this side. Returns the value of the window field that the switch forwards to the peer.
 
-        ``cap``: the cap in bytes that takes effect with the next acknowledgement that advances; 0: no cap.
+        ``cap``: the cap in bytes that takes effect with the next acknowledgement of new data; 0: no cap.
         """
         end = (segment.number + segment.payload + segment.fin) % _WRAP
         server = self if self.is_server else peer
@@ -121,15 +121,15 @@ class Side:
         return min(segment.window, -(-remaining >> self.scale))
 
     def _fits(self, peer: Side, segment: Segment, end: int) -> bool:
-        """Return whether a segment's numbers fit the known ones."""
+        """Return whether a segment's sequence and acknowledgement numbers match the known numbers."""
         most = (peer.edge + BEYOND_OFFER - self.next) % _WRAP
         is_sent = (end - self.next + _QUARTER) % _WRAP <= (most + _QUARTER) % _WRAP
         return is_sent and (peer.next - segment.acknowledgement) % _WRAP < _QUARTER
 
     def _adopt_numbers(self, peer: Side, segment: Segment, end: int) -> None:
-        """Adopt the numbers in a server's segment for both sides.
+        """Adopt the sequence and acknowledgement numbers of a server's segment for both sides.
 
-        Their offers are then unknown: the next window of each side passes unchanged.
+        The offers of both sides are then unknown: the next window of each side passes unchanged.
         """
         self.next, self.acked = end, segment.acknowledgement
         peer.next, peer.acked, peer.edge = segment.acknowledgement, segment.number, end
@@ -144,7 +144,7 @@ class Side:
 
 
 def agreed(syn: HandshakeSegment, syn_ack: HandshakeSegment, acknowledgement: int) -> tuple[Side, Side]:
-    """Return client and server after a SYN and its SYN-ACK, which acknowledges ``acknowledgement``."""
+    """Return the client's and the server's state after a handshake whose SYN-ACK acknowledges ``acknowledgement``."""
     scales = 0, 0
     if syn.scale is not None and syn_ack.scale is not None:
         scales = min(syn.scale, LARGEST_SCALE), min(syn_ack.scale, LARGEST_SCALE)
@@ -168,5 +168,5 @@ def agreed(syn: HandshakeSegment, syn_ack: HandshakeSegment, acknowledgement: in
 
 
 def _least(mss: int) -> int:
-    """Return the least cap in bytes: four segments."""
+    """Return the least cap in bytes: four segments of the maximal size."""
     return 4 * (mss or DEFAULT_MSS)

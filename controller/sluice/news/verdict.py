@@ -28,7 +28,7 @@ class Verdict:
 
     cause: Cause
     servers: tuple[int, ...] = ()
-    """Servers that answer worse than the others, also in a crowd."""
+    """Servers that answer worse than the others; a verdict names them even if the cause is a crowd."""
     freeze: bool = False
     """Whether the weights are to stay, because no single server is the cause and the differences of R are noise."""
 

@@ -1,5 +1,5 @@
-"""The live page: a client of the control socket, in a process of its own.
+"""The live page: a client of the control socket, in a separate process.
 
-`rates`, `view`, `history` and `charts` are pure. `hub` reads the controller, `elements` builds the page, `serve` is the
-process.
+`rates`, `view`, `history` and `charts` contain pure functions. `hub` reads the controller, `elements` builds the page,
+and `serve` runs the process.
 """

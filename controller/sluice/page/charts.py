@@ -1,7 +1,7 @@
-"""Time charts as options of Apache ECharts. Pure.
+"""Time charts as options of Apache ECharts, by pure functions.
 
-Text and axes are grey, which is legible on a light and on a dark background: which of them the browser uses is unknown
-here.
+Text and axes are grey, which is legible on a light and on a dark background: the page cannot determine which of the two
+the browser uses.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _COLOURS = (
     "#9c755f",
     "#bab0ac",
 )
-"""Tableau's ten colours, distinguishable on a light and on a dark background."""
+"""Tableau's ten colours, which are distinguishable on a light and on a dark background."""
 _LEGEND = 12
-"""The most lines for which a legend is shown; with more, pointing at a line names it."""
+"""The largest number of lines for which a legend is shown. With more lines, a tooltip names the line under the
+pointer."""
 
 
 def lines(title: str, names: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page's elements, built with NiceGUI: tables, charts and the list of events. `view` has their contents."""
+"""The page's elements, built with NiceGUI: tables, charts and the list of events. `view` supplies their contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLE = """
 .sluice-grid { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
 """
 _PAGE = 20
-"""Rows on a page of a long table."""
+"""The number of rows on a page of a long table."""
 
 
 class Page:
@@ -35,9 +35,9 @@ class Page:
         self._hub, self._client, self._chosen = hub, client, chosen
         self._charts: dict[str, ui.echart] = {}
         self._server_select: ui.select | None = None
-        """The selection of a server to drain, if the page may control."""
+        """The selection field for a server to drain, if the page permits changes."""
         self._shown_page: tuple[int, int, int] | None = None
-        """The events shown: number of the page, its rows, and the number of all events."""
+        """The events that the browser shows: number of the page, rows per page, and the number of all events."""
         ui.add_css(_STYLE)
         self._head()
         self._services()
@@ -141,10 +141,10 @@ class Page:
             self._list_of.pagination = {"page": 1, "rowsPerPage": _PAGE, "rowsNumber": 0}
             self._list_of.on("request", self._turn, ["pagination"])
 
-    # -- updates
+    # -- updates of what the viewer sees
 
     def refresh(self) -> None:
-        """Show the hub's newest reading."""
+        """Show the hub's latest reading."""
         with self._client:
             hub, reading = self._hub, self._hub.reading
             self._error.text, self._error.visible = hub.error, bool(hub.error)
@@ -174,7 +174,7 @@ class Page:
             return
         name = str(service["name"])
         if self._chosen is not None and self._chosen != name:
-            # The buttons' service does not change while a user may be about to click.
+            # The buttons keep their service, because a user may be about to click one of them.
             self._title.text = f"{self._chosen} no longer exists; choose another service"
             return
         self._chosen = name
@@ -202,7 +202,7 @@ class Page:
             _draw(self._charts[key], options)
 
     def _list(self) -> None:
-        """Send the browser the rows of the page of events that it shows, and no others."""
+        """Send the browser the rows of the page of events that it shows, but no other rows."""
         page, count = requested_page(self._list_of.pagination)
         words, kinds = self._words.value, self._kinds.value
         words, kinds = words if isinstance(words, str) else "", kinds if isinstance(kinds, list) else ()
@@ -223,8 +223,8 @@ class Page:
 
 
 def requested_page(request: object) -> tuple[int, int]:
-    """Return number and rows (0: all) of the page of events that a browser requests; the first page if it is
-    invalid."""
+    """Return number and row count (0: all rows) of the page of events that a browser requests; the first page if the
+    request is invalid."""
     match request:
         case {"page": int(page), "rowsPerPage": int(count)} if page >= 1 and count in (_PAGE, 100, 0):
             return page, count
@@ -264,7 +264,7 @@ def _rows(table: ui.table, rows: list[view.Row]) -> None:
 
 
 def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
-    """Replace a chart's options by a copy, since all viewers share them."""
+    """Replace a chart's options. They are copied because all viewers share them."""
     chart.options.clear()
     chart.options.update(options)
     chart.update()

@@ -1,7 +1,8 @@
 """Refuses requests that other sites make a browser send, and sets headers that restrict what the page may embed.
 
-Another site can make a visitor's browser send requests here, also under a name of its own that resolves to this machine
-(DNS rebinding). The browser's headers show where a request comes from: Origin, Sec-Fetch-Site and Host.
+Another site can make a visitor's browser send requests to this server, even under a name of the other site that
+resolves to this machine (DNS rebinding). The browser's headers Origin, Sec-Fetch-Site and Host show the origin of a
+request.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-"""The content policy: nothing is loaded from other hosts, and no other site may frame the page. NiceGUI has inline
-scripts."""
+"""The content policy: the page loads nothing from other hosts, and no other site may frame the page. Inline scripts are
+allowed because NiceGUI uses them."""
 
 
 def refusal(headers: Mapping[str, str], own: str, names: Collection[str] = ()) -> str | None:
-    """Return why a request is refused; None for a valid one.
+    """Return why a request is refused; None for a valid request.
 
-    ``own``: the host of the page's address. ``names``: the host names that browsers use for a proxy before the page,
-    with the port where browsers send one (`page.names`).
+    ``own``: the host of the page's address. ``names``: the host names under which browsers reach the page through a
+    proxy, with the port if browsers send it (`page.names`).
     """
     host = headers.get("host", "")
     name = _host_of(f"//{host}")
@@ -38,7 +39,8 @@ def refusal(headers: Mapping[str, str], own: str, names: Collection[str] = ()) -
             "Open the page by its address, or list the host name of a proxy before it in `page.names`."
         )
     origin = headers.get("origin")
-    # A proxy may send the page's address, or its own name without the port, where browsers send the full name.
+    # The Host header may contain the page's address, or the proxy's name without a port, although browsers send the
+    # full name in Origin.
     sites = {host.lower(), *(other.lower() for other in names)}
     if origin is not None and origin.lower().partition("://")[2] not in sites:
         return f"the request comes from another site ({origin}); this page accepts only its own"
@@ -63,20 +65,20 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """An ASGI application that checks requests and passes them on to another one."""
+    """An ASGI application that checks requests and forwards valid ones to another application."""
 
     def __init__(self, app: ASGIApp, own: str, names: Collection[str]) -> None:
         self.app = app
         self._own, self._names = own, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection, as ASGI defines."""
+        """Handle a connection as specified by ASGI."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         why = refusal(Headers(scope=scope), self._own, self._names)
         if why is not None and scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # 403; uvicorn would log a response as a handshake left undone
+            await send({"type": "websocket.close"})  # 403; uvicorn would log a response as an incomplete handshake
             return
         if why is not None:
             await PlainTextResponse(f"sluice: {why}\n", 403)(scope, receive, send)

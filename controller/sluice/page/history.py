@@ -1,4 +1,4 @@
-"""The last minutes of every service and of flash-crowd control, for charts."""
+"""The measurements of the last minutes, for every service and for flash-crowd control; the charts show them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from . import view
 from .rates import Rates, Sample
 
 MOST_SAMPLES = 150
-"""The most samples: five minutes at two seconds each."""
+"""The largest number of samples: five minutes at two seconds per sample."""
 QUANTITIES = ("ratio", "r", "open", "syn", "failures")
-"""A server's quantities: share, R over the window, open connections, SYNs/s, and SYNs/s without a SYN-ACK."""
+"""A server's quantities: share, SYN loss ratio R over the window, open connections, SYNs/s, and SYNs/s without a
+SYN-ACK."""
 CROWDS = ("offered", "admitted", "refused", "limit", "ar")
-"""Quantities of flash-crowd control: requests per second of all destinations together, the lowest limit, AR in
-kbit/s."""
+"""Quantities of flash-crowd control: requests per second (offered, admitted, refused) of all destinations together, the
+lowest limit in connections per second, and the rate AR of the fastest responses in kbit/s."""
 
 Values = NDArray[np.float32]
 Point = tuple[float, tuple[float | None, ...]]
@@ -30,12 +31,12 @@ Point = tuple[float, tuple[float | None, ...]]
 class _Moment:
     time_s: float
     services: Mapping[str, tuple[tuple[str, ...], Values]]
-    """For each service: its servers' names, and a row of quantities for each server."""
+    """For each service: the names of its servers, and one row of quantities per server."""
     crowd: Values | None
 
 
 class History:
-    """The samples of the last minutes, shared by all viewers. Unknown values are NaN inside and None in results."""
+    """The samples of the last minutes, shared by all viewers. Unknown values are stored as NaN and returned as None."""
 
     def __init__(self) -> None:
         self._moments: deque[_Moment] = deque(maxlen=MOST_SAMPLES)

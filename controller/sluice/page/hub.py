@@ -1,4 +1,4 @@
-"""Reads the controller once for all viewers of the page, and only while there are viewers."""
+"""Reads the controller's status once for all viewers of the page, and only while the page has viewers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _log = logger("page")
 PERIOD_S = 2.0
 """Seconds between two readings."""
 EVENTS = 1_000
-"""The most past events that are kept."""
+"""The largest number of past events that are stored."""
 _SHARE, _LONGEST_S = 60, 15.0
-"""A reading, including the answer and what is sent of it, takes at most a sixtieth of the time, but the pause is never
-longer than 15 s."""
+"""The work for a reading, including the controller's answer and the sending of changes, uses at most a sixtieth of the
+time. However, the pause between readings is at most 15 s."""
 _SENDING_S = 0.5
-"""Seconds after a reading within which changes are serialised and sent; this work counts as the reading's."""
+"""Seconds after a reading within which changes are serialised and sent; this work counts as part of the reading."""
 _ANSWER_S = 10.0
 """Seconds within which the controller must answer."""
 _PAUSE_S = 1.0
-"""Seconds before events are requested again from a controller that has ended."""
+"""Seconds of pause before a new request for events after the controller has ended."""
 
 
 class Hub:
-    """The state that all viewers share. It runs in one event loop."""
+    """The state that all viewers share. All methods run in one event loop."""
 
     def __init__(self, path: str, period_s: float = PERIOD_S) -> None:
         self.reading: Reading | None = None
@@ -44,13 +44,13 @@ class Hub:
         self.history = History()
         self.events: deque[Event] = deque(maxlen=EVENTS)
         self.error = ""
-        """Why the latest reading failed; empty if it did not."""
+        """Why the latest reading failed; empty if it succeeded."""
         self._path, self._period_s = path, period_s
         self._viewers: dict[str, Callable[[], None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def join(self, key: str, refresh: Callable[[], None]) -> None:
-        """Add a viewer, whose ``refresh`` is called after every reading."""
+        """Add a viewer. ``refresh`` is called after every reading."""
         self._viewers[key] = refresh
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._listen())]
@@ -58,7 +58,7 @@ class Hub:
             refresh()
 
     def leave(self, key: str) -> None:
-        """Remove a viewer. After the last one has left, nothing is read."""
+        """Remove a viewer. Without viewers, nothing is read."""
         self._viewers.pop(key, None)
         if not self._viewers:
             for task in self._tasks:
@@ -66,7 +66,7 @@ class Hub:
             self._tasks = []
 
     async def ask(self, request: Mapping[str, Any]) -> Any:
-        """Have the controller execute a command. Raises Refused."""
+        """Let the controller execute a command. Raises Refused."""
         return await asked(self._path, request, _ANSWER_S)
 
     async def _watch(self) -> None:
@@ -76,8 +76,8 @@ class Hub:
             try:
                 await self._read()
             except Exception as error:
-                # An error of ours, or a controller of another version: viewers see it, and the next reading may
-                # succeed.
+                # Either the page has an error, or the controller has another version. Viewers see the message, and the
+                # next reading may succeed.
                 _log.exception("reading failed")
                 self.error = f"internal error: {error!r}; see the page's log"
             duration_s = loop.time() - began
@@ -114,10 +114,11 @@ class Hub:
 
 
 def recent(before: Sample | None, now_s: float) -> Sample | None:
-    """Return the previous sample, unless it is too old: rates over long times would not describe the present."""
+    """Return the previous sample unless it is too old: rates over a long time would not describe the present."""
     return before if before is not None and now_s - before.time_s <= 2 * _LONGEST_S else None
 
 
 def pause_s(period_s: float, work_s: float) -> float:
-    """Return the pause between two readings: longer if a reading takes much work, or if processors are busy."""
+    """Return the pause between two readings, in seconds. It grows with the time that a reading takes, as on busy
+    processors."""
     return max(period_s, min(_SHARE * work_s, _LONGEST_S))

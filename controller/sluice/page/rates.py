@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 Status = Mapping[str, Any]
-"""A status, as ``status.gather`` returns it."""
+"""A status in the form that ``status.gather`` returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A status, and when it was read, in Unix seconds."""
+    """A status, and the Unix time in seconds at which it was read."""
 
     time_s: float
     status: Status
@@ -21,7 +21,8 @@ class Sample:
 class Rates:
     """Rates per second between a sample and the previous one.
 
-    A rate is None if it is unknown: without a previous sample, after a reset counter, for a new service or server.
+    A rate is None if it is unknown: without a previous sample, after a reset of the counter, or for a new service or
+    server.
     """
 
     def __init__(self, now: Sample, before: Sample | None) -> None:
@@ -35,7 +36,7 @@ class Rates:
         self._destinations = {destination["name"]: destination for destination in crowds}
 
     def of(self, after: Mapping[str, int], before: Mapping[str, int] | None, key: str) -> float | None:
-        """Return the rate of a counter."""
+        """Return the rate of a counter, per second."""
         if before is None or key not in before or self._seconds <= 0 or after[key] < before[key]:
             return None
         return (after[key] - before[key]) / self._seconds

@@ -1,4 +1,4 @@
-"""A reading as viewers see it. Its parts are computed on first use, once for all viewers."""
+"""A reading in the form that viewers see. Its parts are computed on first use, once for all viewers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Charts = Mapping[str, dict[str, Any]]
 
 
 class Reading:
-    """A status with its rates, as rows, lines and charts. All viewers share these: they must not be changed."""
+    """A status with its rates, as rows, lines and charts. All viewers share these objects, which must not be
+    changed."""
 
     def __init__(self, sample: Sample, rates: Rates, history: History) -> None:
         self.sample, self.rates = sample, rates
@@ -36,7 +37,7 @@ class Reading:
 
     @cached_property
     def head(self) -> str:
-        """The switch, and the controller's role."""
+        """A line with the switch and the controller's role."""
         return view.head(self.sample.status)
 
     @cached_property
@@ -60,7 +61,7 @@ class Reading:
         return view.drops(self.sample, self.rates)
 
     def service(self, name: str | None) -> Mapping[str, Any] | None:
-        """Return the status of a service by its name; the first one's if it does not exist."""
+        """Return the status of the service with that name; if there is none, that of the first service."""
         return view.service(self.sample, name)
 
     def servers(self, service: Mapping[str, Any]) -> list[view.Row]:
@@ -83,7 +84,7 @@ class Reading:
 
     @property
     def news(self) -> Mapping[str, Any] | None:
-        """The status of flash-crowd control; None without it."""
+        """The status of flash-crowd control; None if it is not configured."""
         return self.sample.status.get("news")
 
     @cached_property

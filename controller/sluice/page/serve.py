@@ -1,4 +1,4 @@
-"""The page's process: an HTTP server on the page's address that runs until it is ended."""
+"""The page's process: an HTTP server on the page's address that runs until a signal ends it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .hub import Hub
 from .token import Lock
 
 _FAREWELL_S = 1
-"""Seconds to wait for open connections at shutdown."""
+"""Seconds for which the server waits for open connections at shutdown."""
 _CHECK_S = 0.5
 """Seconds between checks for shutdown."""
 _NICE = 5
-"""The process's niceness: controller and switch come first when processors are busy."""
+"""The process's niceness: on busy processors, controller and switch have precedence."""
 
 
 class _Server(uvicorn.Server):
@@ -38,10 +38,11 @@ class _Server(uvicorn.Server):
 
 
 def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, attached: bool, history: bool) -> None:
-    """Serve the page of the controller that listens on ``control``, until a signal ends it.
+    """Serve the page of the controller that listens on ``control``, until a signal ends the process.
 
-    ``attached``: end also when standard input ends, as it does when the parent controller has exited. ``history``: read
-    also without viewers. Raises OSError for an unusable address or file, and Refused for an invalid token.
+    ``attached``: the process also ends when standard input ends, which happens when the parent controller exits.
+    ``history``: read the controller also without viewers. Raises OSError for an unusable address or file, and Refused
+    for an invalid token.
     """
     lock = Lock(config.token_file or f"{control}.token") if config.control else None
     host, _, port = config.address.rpartition(":")
@@ -52,7 +53,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     def page(client: Client, service: str | None = None) -> None:  # pyright: ignore[reportUnusedFunction]
         Page(hub, lock, client, service)
 
-    # Otherwise any client could fill our log with requests for pages that do not exist.
+    # NiceGUI's errors are not logged: otherwise any client could fill the log with requests for non-existent pages.
     logging.getLogger("nicegui").setLevel(logging.ERROR)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)

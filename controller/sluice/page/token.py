@@ -1,4 +1,4 @@
-"""The token that authorises changes by the page. It is in a file that only its owner can read."""
+"""The token that authorises changes on the page. It is stored in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 from sluice.loops.commands import Refused
 
 _LEAST = 16
-"""The least length of a token, in characters."""
+"""The smallest length of a token, in characters."""
 _PAUSE_S = 1.0
-"""Seconds by which the answer to a wrong token is delayed. Meanwhile no token is checked, so that guessing takes
-long."""
+"""Seconds by which the answer to a wrong token is delayed. During the delay no token is checked, so guessing takes a
+long time."""
 
 
 def token_of(path: str) -> str:
-    """Read the token, after creating the file if it is missing.
+    """Read the token; if the file is missing, create it with a new token.
 
-    Raises OSError, and Refused for a token that is too short or that other users can read.
+    Raises OSError, and Refused if the token is too short or other users can read the file.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -49,7 +49,8 @@ class Lock:
         self._turn = asyncio.Lock()
 
     async def check(self, token: str) -> None:
-        """Check a token. Raises Refused for a wrong one, and for any while the answer to a wrong one is delayed."""
+        """Check a token. Raises Refused if it is wrong, and for every token while the answer to a wrong one is
+        delayed."""
         if self._turn.locked():
             raise Refused("a wrong token was entered just now; try again in a second")
         if hmac.compare_digest(token.strip().encode("utf-8", "surrogatepass"), self._token.encode()):

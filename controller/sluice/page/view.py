@@ -1,4 +1,4 @@
-"""Turns a status into rows and lines, for the page and for ``sluice top``. Pure."""
+"""Converts a status to rows and lines, for the page and for ``sluice top``, by pure functions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from .rates import Rates, Sample, Status
 
 Row = dict[str, Any]
-"""A table row's values, by column."""
+"""A table row: the value of each column, by the column's field name."""
 NONE = "–"
-"""Shown in place of an unknown number."""
+"""The text that is shown in place of an unknown number."""
 
 _LONGEST_SEARCH = 200
-"""The most characters of a search in events."""
+"""The largest number of characters in a search for events."""
 _MOST_NAMED = 12
-"""The most servers that are named as out of service."""
+"""The largest number of servers whose names are listed as out of service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table's columns: titles by field, and the fields that are text."""
+    """A table's columns: titles by field name, and the names of the fields that contain text."""
 
     titles: Mapping[str, str]
     text: frozenset[str]
@@ -119,7 +119,7 @@ def services(sample: Sample, rates: Rates) -> list[Row]:
 
 
 def service(sample: Sample, name: str | None) -> Mapping[str, Any] | None:
-    """Return a service's status by name; the first one's if the name does not exist; None without services."""
+    """Return the status of the service with that name, else that of the first service; None without services."""
     services: Sequence[Mapping[str, Any]] = sample.status.get("services", ())
     return next((candidate for candidate in services if candidate["name"] == name), services[0] if services else None)
 
@@ -203,7 +203,7 @@ def drops(sample: Sample, rates: Rates) -> list[Row]:
 
 
 def health(status: Status) -> list[Row]:
-    """Return rows about the switch, and packets to and from the controller."""
+    """Return rows about the switch, and about packets to and from the controller."""
     values: dict[str, Any] = {
         "controller": status["role"],
         "program loaded again": f"{status['reprogrammed']} times",
@@ -231,10 +231,10 @@ def events(
     first: int = 0,
     count: int | None = None,
 ) -> tuple[list[Row], int]:
-    """Return rows of matching events, the newest first, and the number of all matching events.
+    """Return rows of matching events, newest first, and the number of all matching events.
 
-    Events match if they contain all words of ``text`` and are of one of ``kinds`` (any, if empty). ``first`` and
-    ``count`` (None: all) select the rows.
+    An event matches if it contains all words of ``text`` and its kind is in ``kinds`` (any kind, if empty). ``first``
+    and ``count`` (None: all) select the rows.
     """
     words = set(text[:_LONGEST_SEARCH].casefold().split())
     matching = [

@@ -1,1 +1,1 @@
-"""The controller without a switch: its loops' steps, on registers that a capture or a simulation fills."""
+"""Runs the controller without a switch: the steps of its loops, on registers that a capture or a simulation fills."""

@@ -16,19 +16,21 @@ from sluice.names import PROTOCOL_TCP
 from .capturefile import CaptureError, CaptureFile, Interface
 
 LONGEST_GAP_S = 3600.0
-"""The longest time between consecutive packets, in seconds: a wrong time would cause years of decisions."""
+"""The longest time between consecutive packets, in seconds. A wrong time stamp would otherwise cause decisions for
+years of silence."""
 
 _IP_OFFSETS = {1: 14, 113: 16, 276: 20, 101: 0, 228: 0}
 """Offset of the IP header by LINKTYPE_ number: Ethernet, Linux cooked 1 and 2, raw IP, raw IPv4."""
 _TYPED = (14, 16)
-"""The offsets before which the type is. There may be a VLAN tag, which libpcap restores, between the type and IP."""
+"""The offsets of link types with a type field before the IP header. Between the type field and the IP header there may
+be a VLAN tag, which libpcap restores."""
 _TAGS = (b"\x81\x00", b"\x88\xa8")
 _IPV4, _TCP_BYTES = struct.Struct("!BxHxxHBBxx4s4s"), 20
 _EMPTY_FRAGMENT = 0x1FFF
 
 
 class Skipped(Enum):
-    """Why a packet was skipped, in the plural, for messages."""
+    """Why a packet was skipped; each value is a plural for messages."""
 
     IPV6 = "IPv6 (only IPv4 is balanced)"
     TAGGED = "with two VLAN tags (capture where they have one at most)"
@@ -41,7 +43,7 @@ class Segment:
     """A TCP segment over IPv4."""
 
     time_s: float
-    """Unix time."""
+    """The capture's time stamp, as Unix time in seconds."""
     source: Packed
     source_port: int
     destination: Packed
@@ -49,7 +51,7 @@ class Segment:
     flags: int
     sequence: int
     payload: int
-    """Bytes of data by the headers; the capture may have truncated them."""
+    """The number of payload bytes by the headers; the capture may have truncated the payload."""
     total_length: int
     """Length of the IPv4 packet in bytes."""
     hop_limit: int
@@ -61,10 +63,10 @@ class Segment:
 
 
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
-    """Yield the TCP segments of a capture, in its order; other packets are skipped.
+    """Yield the TCP segments of a capture, in the order of the file; other packets are skipped.
 
-    Raises OSError, and CaptureError, which names the byte, or the skipped packets if there are no segments. An
-    incomplete last record (of an interrupted capture) is left out, and reported by ``warn``.
+    Raises OSError, or CaptureError, which names the offset or, without any segment, the skipped packets. An incomplete
+    last record (of an interrupted capture) is left out, and ``warn`` reports it.
     """
     has_segments, skipped = False, Counter[Skipped]()
     capture, before_s, before, offset = CaptureFile(path), math.nan, None, 0
@@ -102,7 +104,7 @@ def _ip_offset(interface: Interface, path: str | Path) -> int:
 
 
 def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment | Skipped:
-    """Return the segment in a frame that was ``original`` bytes long, or why it is skipped."""
+    """Return the segment in a frame with an original length of ``original`` bytes, or why the frame is skipped."""
     if offset in _TYPED and frame[offset - 2 : offset] in _TAGS:
         offset += 4
         if frame[offset - 2 : offset] in _TAGS:

@@ -21,41 +21,42 @@ _INTERFACE, _SIMPLE_PACKET = 1, 3
 _PACKETS = {6: "IIIII", 2: "HxxIIII"}
 """Packet blocks of pcapng by type: the layout of interface, time in two halves, captured and original length."""
 _RESOLUTION, _ZERO = 9, 14
-"""Options of an interface: the resolution of its times, and the second from which they count."""
+"""Codes of an interface's options: the resolution of its times, and the second from which its times count."""
 _LARGEST = 1 << 18
-"""The most bytes of a packet; also the limit of a capture that states 0."""
+"""The largest size of a packet in bytes, also for a capture that states a limit of 0."""
 _LARGEST_BLOCK = 1 << 24
-"""The most bytes of a block, as in libpcap."""
+"""The largest size of a block in bytes, as in libpcap."""
 
 
 class CaptureError(Exception):
-    """The file is not a capture, or is damaged. The text names the byte and the remedy."""
+    """The file is not a capture, or is damaged. The message names the offset and the remedy."""
 
 
 class Interface(NamedTuple):
     """An interface at which packets were captured."""
 
     at: int
-    """Offset in the file of the field with the link type."""
+    """The offset, in the file, of the field with the link type."""
     link: int
     """The link type, a LINKTYPE_ number."""
     largest: int
-    """The most bytes of a packet that the capture has."""
+    """The largest number of bytes that the capture contains of a packet."""
     units: int
-    """Units of a packet's time per second."""
+    """Units of a packet's time stamp per second."""
     zero_s: int = 0
     """The second from which times count, in Unix time."""
 
 
 Packet = tuple[int, float, bytes, int, Interface]
-"""A packet: its offset in the file, its Unix time, the captured bytes, its original length, and the interface. A tuple,
-since a class would slow replays."""
+"""A packet: its offset in the file, its Unix time, the captured bytes, its original length, and the interface. The type
+is a tuple because a class would slow replays down."""
 
 
 class CaptureFile:
-    """An iterable over the packets of a file. A later iteration continues with packets that were appended since.
+    """An iterable over the packets of a file. A second iteration continues with packets that were appended after the
+    first.
 
-    Iterating raises OSError, and CaptureError, which names the byte.
+    Iterating raises OSError, or CaptureError, which names the offset.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -63,7 +64,7 @@ class CaptureFile:
         self.at = 0
         """Offset of the next record."""
         self.incomplete = 0
-        """Bytes of an incomplete last record."""
+        """The number of bytes of an incomplete last record."""
         self._order = "<"
         self._interfaces: list[Interface] = []
         self._packets = self._blocks

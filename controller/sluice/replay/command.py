@@ -1,4 +1,4 @@
-"""The command `sluice replay`: what the controller would decide from a capture."""
+"""The command `sluice replay`: shows the controller's decisions for the traffic in a capture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .replay import Moment, Replay
 from .timeline import PLOTS, as_json, draw, line
 
 _ROUNDING_S = 0.001
-"""The error of times that users copy, since they are rounded."""
+"""The error, in seconds, of times that users copy from the output: the output is rounded."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """Parse a number more strictly than `float`: without digits of other scripts, underscores and spaces."""
+    """Parse a number more strictly than `float` does: no digits of other scripts, underscores or spaces."""
     try:
         if re.fullmatch("[-+.0-9a-z]+", text):
             return float(text)
@@ -67,7 +67,7 @@ def _plot_file(text: str) -> Path:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Run the command. Returns the exit status: 1 if the decisions are not those of the trace."""
+    """Run the command. Returns the exit status: 1 if the decisions differ from those of the trace."""
     run = Replay(load(options.config))
     segments = read_capture(options.capture, _warn)
     trace, start_s, live = None, options.start, LiveTimes()
@@ -108,7 +108,7 @@ def _warn(text: str) -> None:
 
 
 def _within_capture(segments: Iterable[Segment], start_s: float, early_s: float, start_name: str) -> Iterator[Segment]:
-    """Yield all segments, if the first reading is among them or at most ``early_s`` before them.
+    """Yield all segments, if the first reading is within the capture or at most ``early_s`` seconds before it.
 
     Raises CaptureError, which names the times of the first and the last segment.
     """

@@ -16,13 +16,13 @@ from .driver import Balanced
 from .replay import Moment
 
 LARGEST_RATIO_DIFFERENCE = 0.01
-"""Ratios that differ by more than this count as another decision."""
+"""The tolerance for ratios: if two ratios differ by more, the decisions count as different."""
 _ROUNDING = 2e-6
-"""The largest difference that rounding in the trace explains: ratios from the same steps do not differ by more."""
+"""The largest difference between ratios that the trace's rounding explains, if both come from the same steps."""
 
 
 class TraceError(Exception):
-    """A trace cannot be read; the text names the line."""
+    """A trace cannot be read; the message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Divergence:
     """The first decision at which a replay and the live controller diverge."""
 
     line: int
-    """The line of the trace."""
+    """The line number in the trace."""
     server: str
-    """The first server whose counts differ between the two; empty: all counts are equal."""
+    """The first server whose counts differ between replay and live controller; empty if all counts are equal."""
     live: str
     """The server's counts in the live controller's window."""
     replayed: str
@@ -40,7 +40,7 @@ class Divergence:
 
     @property
     def cause(self) -> str:
-        """The cause as part of a sentence."""
+        """The cause of the divergence, as part of a sentence."""
         if not self.server:
             return "from the same counts"
         return f"from other counts: of {self.server} {self.live} in the window, here {self.replayed}"
@@ -51,19 +51,20 @@ class Comparison:
     """The result of a comparison."""
 
     decisions: int
-    """The number of live decisions that the replay made, too."""
+    """The number of live decisions that the replay also made."""
     missing: int
-    """The number of live decisions for which the capture has no reading."""
+    """The number of live decisions that the replay did not make, because the capture has no reading at their time."""
     ratio_difference: float
-    """The largest difference of a ratio."""
+    """The largest difference between a ratio in the live decisions and the same ratio in the replay."""
     count_difference: int
-    """The largest difference of a server's SYNs in an interval: the two readings differ by microseconds."""
+    """The largest difference between a live count of a server's SYNs in an interval and the replay's count. Replay and
+    live controller read the switch at times that differ by microseconds."""
     first: Divergence | None = None
     """The first decision whose ratios differ from the live ones; all earlier decisions are identical."""
 
     @property
     def agrees(self) -> bool:
-        """Whether the replay made the same decisions."""
+        """Whether the replay made the same decisions as the live controller."""
         return self.decisions > 0 and self.ratio_difference <= LARGEST_RATIO_DIFFERENCE
 
     @property
@@ -83,21 +84,21 @@ class Live:
     """A decision in the live controller's trace."""
 
     line: int
-    """The line of the trace."""
+    """The line number in the trace."""
     time_s: float
-    """Unix time."""
+    """Unix time of the decision, in seconds."""
     service: str
     period_s: float
     ratios: Mapping[str, float]
-    """Ratios by server."""
+    """Ratios, by the server's name."""
     syns: Mapping[str, int]
-    """SYNs of the interval, by server."""
+    """SYNs of the interval, by the server's name."""
     counts: Mapping[str, str]
-    """All counts of the window as text, by server."""
+    """All counts of the window as text, by the server's name."""
 
 
 def decisions(world: World, trace: str) -> list[Live]:
-    """Return the decisions of a trace. Raises TraceError, also if a server of the configuration is missing in it.
+    """Return the decisions of a trace. Raises TraceError, also if the trace lacks a server of the configuration.
 
     An incomplete last line is left out.
     """
@@ -139,7 +140,7 @@ def _live(number: int, line: Any) -> Live:
 
 
 def _in_words(window: Mapping[str, int], work: Mapping[str, Any] | None) -> str:
-    """Return the counts of a server that are not zero, as text."""
+    """Return those counts of a server that are not zero, as text."""
     counts = {**window, **(work or {})}
     return ", ".join(f"{name} {value}" for name, value in counts.items() if value) or "nothing"
 
@@ -147,7 +148,8 @@ def _in_words(window: Mapping[str, int], work: Mapping[str, Any] | None) -> str:
 def first_reading(live: Sequence[Live]) -> float:
     """Return when the live controller first read the switch (Unix time): a period before its first decision.
 
-    A decision is traced a little after its reading. The smallest delay of all decisions is taken for the first one's.
+    The controller traces a decision shortly after the reading. The first decision's delay is assumed to be the smallest
+    delay of all decisions.
     """
     first = live[0]
     of_service = [
@@ -157,15 +159,15 @@ def first_reading(live: Sequence[Live]) -> float:
 
 
 def nearest(times: Sequence[float], time_s: float, within_s: float) -> int | None:
-    """Return the index of the time nearest to ``time_s``, in ascending times; None if none is closer than
-    ``within_s``."""
+    """Return the index in the ascending ``times`` of the time nearest to ``time_s``; None if every time differs by
+    ``within_s`` or more."""
     place = bisect_left(times, time_s)
     near = [i for i in (place - 1, place) if 0 <= i < len(times) and abs(times[i] - time_s) < within_s]
     return min(near, key=lambda i: abs(times[i] - time_s), default=None)
 
 
 def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Comparison:
-    """Compare each live decision with the replay's at the same time."""
+    """Compare each live decision with the replay's decision at the same time."""
     replayed: dict[str, list[tuple[float, Balanced]]] = {}
     for moment in moments:
         if isinstance(moment.event, Balanced):

@@ -12,8 +12,8 @@ from .driver import Controlled, LiveTimes
 from .replay import Moment
 
 LARGEST_LIMIT_DIFFERENCE = 0.05
-"""Limits that differ by more than this share count as another decision. They begin as a measured rate, and the two
-readings differ by microseconds."""
+"""The tolerance for limits, as a share: if two limits differ by more, the decisions count as different. A limit begins
+as a measured rate, and replay and live controller read the switch at times that differ by microseconds."""
 _REQUIRED = ("unix_s", "ar_bps", "offered_per_s", "admitted_per_s", "alarm", "limit_per_s")
 _OPTIONAL = ("late_unix_s", "base_unix_s")
 """Columns that traces of earlier versions lack."""
@@ -24,7 +24,7 @@ class Interval:
     """The measurements and the decision at an interval's end; NaN for unknown values."""
 
     time_s: float
-    """Unix time."""
+    """Unix time of the interval's end, in seconds."""
     ar_bps: float
     offered_per_s: float
     admitted_per_s: float
@@ -33,28 +33,28 @@ class Interval:
     late_s: tuple[float, ...] = ()
     """Unix times of late readings since the previous decision."""
     bases_s: tuple[float, ...] = ()
-    """Unix times of interval ends without a decision since the previous one."""
+    """Unix times of interval ends without a decision since the previous decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewsComparison:
-    """The result of a comparison. Differences are shares of the live value, the largest of all intervals."""
+    """The result of a comparison. Each difference is the largest of all intervals, as a share of the live value."""
 
     decisions: int
-    """The number of live decisions at an interval's end that the replay made, too."""
+    """The number of live decisions at an interval's end that the replay also made."""
     missing: int
-    """The number of live decisions for which the capture has no reading."""
+    """The number of live decisions that the replay did not make, because the capture has no reading at their time."""
     differing_alarms: int
-    """The number of intervals with an alarm in only one of the two."""
+    """The number of intervals with an alarm in either the replay or the live trace, but not in both."""
     differing_limits: int
-    """The number of intervals with a limit in only one of the two, or with different limits."""
+    """The number of intervals in which only the replay or only the live trace has a limit, or the limits differ."""
     ar_difference: float
     offered_difference: float
     admitted_difference: float
 
     @property
     def agrees(self) -> bool:
-        """Whether the replay made the same decisions."""
+        """Whether the replay made the same decisions as the live controller."""
         return self.decisions > 0 and not self.differing_alarms and not self.differing_limits
 
     @property
@@ -70,15 +70,15 @@ class NewsComparison:
 
 
 def is_news_trace(trace: str) -> bool:
-    """Return whether a trace is flash-crowd control's, by its first line."""
+    """Return whether a trace, by its first line, is one of flash-crowd control."""
     return trace.startswith(_REQUIRED[0] + ",")
 
 
 def intervals(trace: str) -> list[Interval]:
     """Return a trace's intervals, each once. Raises TraceError.
 
-    While it searches for the hot spot, the controller also decides within an interval, on the previous interval's
-    measurements. An incomplete last line is left out.
+    While the controller searches for the hot spot, it also decides within an interval, with the previous interval's
+    measurements; such decisions are left out. An incomplete last line is left out as well.
     """
     distinct: list[Interval] = []
     for interval in _decisions(trace):
@@ -88,7 +88,7 @@ def intervals(trace: str) -> list[Interval]:
 
 
 def live_times(trace: str) -> LiveTimes:
-    """Return when the live controller decided, and the readings that it noted (``NewsTrace.note``). Raises
+    """Return when the live controller decided, and the times of the readings that it noted (``NewsTrace.note``). Raises
     TraceError."""
     decided = _decisions(trace)
     bases = [base_s for interval in decided for base_s in interval.bases_s]
@@ -115,13 +115,14 @@ def _decisions(trace: str) -> list[Interval]:
 def first_news_reading(trace: str, interval_s: float) -> float:
     """Return when the live controller first read the switch (Unix time): an interval before its first decision.
 
-    A decision is traced a little after its reading. The smallest delay of all decisions is taken for the first one's.
+    The controller traces a decision shortly after the reading. The first decision's delay is assumed to be the smallest
+    delay of all decisions.
     """
     return min(interval.time_s - number * interval_s for number, interval in enumerate(intervals(trace), 1))
 
 
 def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> NewsComparison:
-    """Compare each live interval with the replay's at the same time."""
+    """Compare each live interval with the replay's interval at the same time."""
     replayed: list[Interval] = []
     for moment in moments:
         if isinstance(moment.event, Controlled):
@@ -166,15 +167,16 @@ def _of_decision(time_s: float, event: Controlled) -> Interval:
 
 
 def _measured_alike(first: Interval, second: Interval) -> bool:
-    """Return whether two decisions are from one interval's measurements.
+    """Return whether two decisions use the measurements of the same interval.
 
-    Without responses AR is NaN, and so they are not: the controller then does not search for a hot spot.
+    Without responses AR (the rate of the fastest responses) is NaN, so the result is False. This is correct: without
+    responses the controller does not search for a hot spot.
     """
     return first.ar_bps == second.ar_bps and first.offered_per_s == second.offered_per_s
 
 
 def _difference(live: float, replayed: float) -> float:
-    """Return the difference of two values as a share of the first; infinity if only one is known."""
+    """Return the difference of two values as a share of the live one; infinity if only one of the values is known."""
     if math.isnan(live) or math.isnan(replayed):
         return 0.0 if math.isnan(live) and math.isnan(replayed) else math.inf
     return abs(replayed - live) / abs(live) if live else (0.0 if not replayed else math.inf)

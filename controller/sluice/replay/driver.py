@@ -1,4 +1,4 @@
-"""Runs the steps of the controller's loops at given times: the same steps, on the same views, in the same order."""
+"""Runs the steps of the controller's loops at given times: the same steps, on the same state, in the same order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Controlled:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A decision on the shares of servers' buffers."""
+    """A decision on the sharing of servers' buffers among connections."""
 
     decision: sharer.Decision
 
@@ -61,7 +61,7 @@ Event = Balanced | Controlled | Shared
 
 @dataclass(frozen=True, slots=True)
 class LiveTimes:
-    """When a live controller decided, in ascending order, in seconds on the clock of ``Driver.step``."""
+    """The times at which a live controller decided, in ascending order, in seconds on the clock of ``Driver.step``."""
 
     services: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     """Times of decisions on ratios, by the service's name."""
@@ -69,22 +69,23 @@ class LiveTimes:
     """Times of flash-crowd control's decisions, at interval ends and in between; also interval ends without a
     decision."""
     late: Sequence[float] = ()
-    """Ends of flash-crowd control's late readings (`loops.watchedtime.Readings`), after which it started from a new
-    base."""
+    """Ends of flash-crowd control's late readings (`loops.watchedtime.Readings`). After each of them, flash-crowd
+    control started from a new base."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A future decision."""
+    """The times of a future decision: ``due`` by the regular grid, and ``at``."""
 
     due: float
     at: float
     """The time of the decision in the replay: that of the live controller's decision if known, else the due time."""
 
     def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
-        """Return the next turn after this one was taken at ``now_s``.
+        """Return the next turn (decision time) after this one was executed at ``now_s``.
 
-        ``between``: live times also include decisions between turns, so none before the due time is taken for a turn's.
+        ``between``: ``live`` also contains decisions between turns, so live times before the due time are not used for
+        a turn.
         """
         due = next_turn(self.due, period_s, now_s)
         place = bisect_right(live, due - _ROUNDING_S if between else max(now_s, self.at))
@@ -93,12 +94,13 @@ class _Turn:
 
 
 class Driver:
-    """Takes the steps of the tasks in ``features`` (balance, crowd, resources) by a clock of its caller's.
+    """Executes the steps of the tasks in ``features`` (balance, crowd, resources) by a clock that the caller supplies.
 
     The caller reads ``due`` and calls ``step`` at that time. ``apply`` receives the switch state that flash-crowd
-    control decides, whenever it may have changed; ``step`` returns the ratios. With ``live``, decisions are made at the
-    live controller's times, however late they were, and after the last of them on the regular grid. Idle connections
-    are not closed: a capture already shows those that were.
+    control decides, whenever that state may have changed; ``step`` returns the ratios. With ``live``, the driver
+    decides at the live controller's times, however late they were; after the last of them it decides on the regular
+    grid. The driver closes no idle connections: a capture already shows the connections that the live controller
+    closed.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class Driver:
         managed, crowd = world[Resources].view, world[CrowdControl].view
         self._share_due = start_s if managed and managed.shares else math.inf
         self.due = start_s
-        """When the next step is to be."""
+        """The time of the next step, in seconds on the clock of ``step``."""
         if crowd is not None:
             crowd.rebase()
 
@@ -131,9 +133,9 @@ class Driver:
         self._loop.close()
 
     def step(self, now_s: float) -> list[Event]:
-        """Execute what is due. Returns the decisions, in order. Raises ValueError if nothing is due yet.
+        """Execute the steps that are due. Returns the decisions, in order. Raises ValueError if no step is due yet.
 
-        Ratios behind flash-crowd control, as `features.balance.decisions` has it.
+        As in `features.balance.decisions`, flash-crowd control is executed before the balancing of services.
         """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
@@ -167,7 +169,7 @@ class Driver:
 
     @property
     def _crowd(self) -> float:
-        """When flash-crowd control reads next. The reading for a decision is as late as that is."""
+        """The time of flash-crowd control's next reading. The reading for a decision is as late as the decision."""
         if self._world[CrowdControl].view is None:
             return math.inf
         due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
@@ -177,7 +179,7 @@ class Driver:
         return self._loop.run_until_complete(reading)
 
     def _decide(self, service: Service, now_s: float) -> list[Event]:
-        """A step of ``features.balance.decisions.balance``."""
+        """Execute a step of ``features.balance.decisions.balance``: decide a service's ratios."""
         world, view = self._world, self._world[Balance].views[service.id]
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         readings = self._run(read_ledger(self._registers, servers))
@@ -196,12 +198,14 @@ class Driver:
         return [Balanced(service, decision)]
 
     def _sample_loads(self, service: Service) -> None:
-        """A reading of ``features.balance.decisions``."""
+        """Read the open connections of a service's servers, as ``features.balance.decisions`` does between
+        decisions."""
         loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
         self._world[Balance].views[service.id].balancer.sample_open(loads)
 
     def _control(self, now_s: float) -> list[Event]:
-        """A step of ``features.crowd.control.control``."""
+        """Execute a step of ``features.crowd.control.control``: read the switch for flash-crowd control, and decide if
+        due."""
         world, balancing = self._world, self._world[Balance]
         view, registers = world[CrowdControl].view, self._registers
         assert view is not None
@@ -229,7 +233,8 @@ class Driver:
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        # The live controller did not read during a late reading; the replay did, so its next reading is due earlier.
+        # The live controller made no other reading during a late reading, but the replay did. So the replay's next
+        # reading is due earlier.
         self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []
@@ -237,7 +242,7 @@ class Driver:
         return [Controlled(decision)]
 
     def _share(self, now_s: float) -> Event:
-        """A step of ``features.resources.tasks.share``."""
+        """Execute a step of ``features.resources.tasks.share``: share the servers' buffers."""
         view = self._world[Resources].view
         assert view is not None
         columns = self._run(transfers.read(self._registers))

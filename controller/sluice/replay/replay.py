@@ -1,5 +1,5 @@
-"""Replays a capture: what the controller decides from it. Open loop: packets went where the live decisions sent
-them."""
+"""Replays a capture: computes the controller's decisions from the captured packets. The replay is an open loop: its
+decisions do not change where the captured packets went."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .switchmodel import SwitchModel
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A decision, and when it was made."""
+    """A decision, and the time at which it was made."""
 
     time_s: float
-    """Unix time, as in the capture."""
+    """The time of the decision as Unix time, by the capture's time stamps."""
     event: Event
 
 
 class Replay:
-    """A replay, which runs once. ``world`` is the controller's state after each decision."""
+    """One replay of a capture, which can run only once. ``world`` is the controller's state after each decision."""
 
     def __init__(self, config: Config) -> None:
         self.world = world_of(config)
         self.first_reading_s = 0.0
-        """Unix time of the first reading of the switch, which is only a base and decides nothing; 0 before the first
-        segment."""
+        """Unix time of the first reading of the switch, which serves only as a base for later readings; 0 before the
+        first segment."""
         self._switch = SwitchModel(self.world)
 
     @property
     def segments(self) -> int:
-        """The number of TCP segments that were counted."""
+        """The number of TCP segments that the replay counted."""
         return self._switch.segments
 
     @property
@@ -48,8 +48,8 @@ class Replay:
     ) -> Iterator[Moment]:
         """Yield every decision, in order.
 
-        ``start_s``: Unix time of the first reading; default: the first segment. ``live``: Unix times of the live
-        controller's decisions, which are a little late, and much later on a busy machine.
+        ``start_s``: Unix time of the first reading; default: the first segment's time. ``live``: Unix times of the live
+        controller's decisions, which are slightly later than the regular grid, and much later on a busy machine.
         """
         driver: Driver | None = None
         now = 0.0

@@ -1,8 +1,8 @@
-"""The counts that the switch would have had: the data-plane model, fed with the segments of a capture.
+"""Computes the counts that the switch would have had: the data-plane model, fed with the segments of a capture.
 
-A capture is taken at the servers' side (behind the translation) or at all ports of the switch. It shows where each
-packet went, so the model decides nothing. Some things it does not show: which SYNs passed by the bucket for remembered
-clients, and which packets were sampled (here every n-th is).
+A capture is taken at the servers' side (after the switch has translated the addresses) or at all ports of the switch.
+The capture shows where each packet went, so the model makes no decisions. It does not show which SYNs passed by the
+token bucket for remembered clients, nor which packets the switch sampled; the model samples every n-th packet.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from .capture import Segment
 from .transfers import MeasuredTransfers
 
 PASSED_S = 0.2
-"""Seconds after which a SYN that has not left the switch counts as refused: longer than a switch in user space waits
-for a core, shorter than a client waits before it repeats a SYN."""
+"""Seconds after which a SYN that has not left the switch counts as refused. The time is longer than a switch in user
+space waits for a processor core, and shorter than a client's time before it repeats a SYN."""
 _ERA_S = (1 << 36) / 1e6
-"""The clock starts at a multiple of this, so that the windows of rates are aligned as on a clock since 1970."""
+"""The model's clock starts at a multiple of this time, so that the windows of rates are aligned as on a clock that
+started in 1970."""
 _COPY_S = 0.05
 """Seconds within which a routed segment leaves the switch."""
 _COPIES = 4096
-"""The most routed segments that are remembered."""
+"""The largest number of routed segments that the model remembers."""
 
 
 class SwitchModel:
-    """Fills registers as the switch's stages do; the controller's own code reads the memory."""
+    """Fills registers as the switch's stages do; the controller's own code then reads these registers."""
 
     def __init__(self, world: World) -> None:
         self.memory = Memory()
@@ -57,24 +58,25 @@ class SwitchModel:
         )
         self._transfers = MeasuredTransfers(self.memory, self._table, plan)
         self._candidates: dict[Connection, bool] = {}
-        """Connections whose SYN went to another server than their pin's, and whether that server has answered."""
+        """For each connection whose SYN went to a server other than the one in its entry: whether that server has
+        answered."""
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
         self._began_s: float | None = None
-        """Unix time at which the switch's clock starts. A clock since 1970 would wrap, and zeroed cells would look live
-        in half of all years."""
+        """Unix time at which the model's clock starts. A clock that started in 1970 would wrap, and half of the time
+        zeroed cells would look like recently used ones."""
         self._sampling = 0.0
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
         self._rates = RateCells(self.memory, step) if step else None
         self.segments = 0
-        """The number of segments that belong to a service or come from inside."""
+        """The number of segments that belong to a service or come from an inside port."""
         self.at_servers = False
-        """Whether any segment was to or from a server's own endpoint, behind the translation."""
+        """Whether any segment was to or from a server's own endpoint, that is, captured at the servers' side."""
 
     def take(self, segment: Segment, share: float = 0.0) -> None:
-        """Take the next segment. ``share``: the share of the packets towards servers that are sampled."""
+        """Process the next segment. ``share``: the share of the packets towards servers that the switch samples."""
         if self._began_s is None:
             self._began_s = segment.time_s // _ERA_S * _ERA_S
         self.settle(segment.time_s)
@@ -89,7 +91,7 @@ class SwitchModel:
         elif source in self._servers:
             self._from_server(segment, *self._servers[source])
         elif source in self._services:
-            return  # an answer after the translation: it was taken before the translation
+            return  # an answer after the translation; the model has already processed its copy before that
         elif self._is_inside(segment.source) and not self._is_copy(segment):
             self.segments += 1
             self._response(
@@ -98,7 +100,7 @@ class SwitchModel:
             )
 
     def settle(self, now_s: float) -> None:
-        """Advance the time: SYNs that have not left the switch by now were refused."""
+        """Advance the time. A SYN that has not left the switch within PASSED_S counts as refused."""
         while self._waiting:
             (_, _, destination, _, _), arrived_s = next(iter(self._waiting.items()))
             if now_s - arrived_s < PASSED_S:
@@ -106,10 +108,10 @@ class SwitchModel:
             self._waiting.popitem(last=False)
             self._count_request(Register.REQUESTS_REFUSED, destination)
 
-    # -- towards servers
+    # -- segments towards servers
 
     def _to_service(self, segment: Segment, service: Service, share: float) -> None:
-        """Take a segment from a client to a service, before the translation."""
+        """Process a segment from a client to a service, as captured before the translation."""
         self.segments += 1
         if segment.flags & (SYN | ACK) == SYN:
             self._client_side = True
@@ -144,8 +146,8 @@ class SwitchModel:
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
-        """Take a SYN to a server. If its live pin's server takes no new connections, it is another server's; the ACK
-        moves the pin."""
+        """Process a SYN to a server. If the connection has a live entry with another server, the capture shows that
+        this other server accepted no new connections. The entry then changes only with the client's ACK."""
         now, place = self._ticks(segment), connection.place
         slot = self._table.syn(now, place)
         if not isinstance(slot, Pin):
@@ -168,7 +170,7 @@ class SwitchModel:
             return
         self._count(register, news.numbers.get(from_packed(destination), 0))
 
-    # -- from servers
+    # -- segments from servers
 
     def _from_server(self, segment: Segment, service: Service, server: Server) -> None:
         self.segments += 1
@@ -186,7 +188,8 @@ class SwitchModel:
         self._response(segment, connection)
 
     def _is_repeated(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
-        """Return whether a SYN-ACK is not its connection's first one. Without a pin it counts as the first."""
+        """Return whether a SYN-ACK repeats an earlier one of its connection. Without an entry in the connection table,
+        it counts as the first one."""
         if pin is not None and pin.server == server.id:
             return pin.is_repeated_syn_ack
         is_repeat = self._candidates.get(connection, False)
@@ -202,10 +205,10 @@ class SwitchModel:
         if news is not None and not fingerprint & flow_mask(news.flow_share):
             self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 
-    # -- helpers
+    # -- helper functions
 
     def _since(self, segment: Segment) -> float:
-        """Return the seconds since the clock started."""
+        """Return the seconds since the model's clock started."""
         return segment.time_s - (self._began_s or 0)
 
     def _micros(self, segment: Segment) -> int:
@@ -226,8 +229,8 @@ class SwitchModel:
         return is_inside
 
     def _is_copy(self, segment: Segment) -> bool:
-        """Return whether a segment is the outgoing copy of a routed one, which was already taken at its ingress
-        port."""
+        """Return whether a segment is the outgoing copy of a routed segment that the model has already processed at its
+        ingress port."""
         key = (
             segment.source,
             segment.source_port,

@@ -1,4 +1,4 @@
-"""Shows decisions to users: a line for each, and a plot."""
+"""Shows decisions to users: as one line per decision, and as a plot."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _r(value: float | None) -> str:
 
 
 def as_json(world: World, moment: Moment) -> dict[str, Any]:
-    """Return a decision as in the traces: a service's as in `--trace-file`, flash-crowd control's as
+    """Return a decision in the format of the traces: for a service, as in `--trace-file`; for flash-crowd control, as
     `Decision.row()`."""
     time = {"time": round(moment.time_s, 3)}
     match moment.event:
@@ -83,7 +83,8 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
 
 
 def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) -> None:
-    """Plot, over time, ratios and R of every service, and AR and request rates of flash-crowd control.
+    """Plot, over time, ratios and R (the SYN loss ratio) of every service, and the rates of responses (AR) and of
+    requests that flash-crowd control measures.
 
     Raises OSError, and Refused without matplotlib.
     """

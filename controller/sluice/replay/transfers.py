@@ -1,4 +1,5 @@
-"""The transfers that the switch would have measured, from a capture's segments (`sluice.dataplane.transfers`)."""
+"""Computes the transfer measurements that the switch would have made, from a capture's segments
+(`sluice.dataplane.transfers`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class MeasuredTransfers:
         }
 
     def packet(self, now_us: int, connection: Connection, pin: Pin, segment: Segment, *, by_server: bool) -> None:
-        """Take a segment between a client and its pinned server. ``pin``: its state before and after the segment."""
+        """Process a segment between a client and its server. ``pin``: the connection's entry before and after the
+        segment."""
         sampling = self._sampling.get(pin.server)
         place = connection.place
         if sampling is None or not transfers.is_sampled(place.fingerprint, sampling):

@@ -41,7 +41,7 @@ class PauseAge:
 
     def __init__(self, tick_s: float) -> None:
         self._upper_s = tick_s * 2.0 ** np.arange(LENGTHS)
-        """The upper bound of each class in seconds. For the last class it is twice the lower bound."""
+        """The upper bound of each class of pauses, in seconds. The last class also counts longer pauses."""
         self._weights = np.zeros(LENGTHS)
         self._before: dict[int, Numbers] = {}
         self._read_s: float | None = None

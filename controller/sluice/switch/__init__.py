@@ -2,5 +2,6 @@
 
 import os
 
-# Without this, gRPC's C core logs connection attempts to standard error. It reads the variable when it is loaded.
+# Without this setting, gRPC's C core logs connection attempts to standard error. The core reads the variable when it is
+# loaded.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -12,11 +12,12 @@ from .bucket import Bucket
 from .state import State
 
 NOTHING = Bucket(0, 0)
-"""A bucket that refuses every new connection; SYNs of connections that have a pin still pass."""
+"""A bucket that refuses every new connection; SYNs of connections with a pin (an entry in the connection table) still
+pass."""
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """Return the buckets, by service number, of services that have a limit or are to refuse.
+    """Return, by service number, the bucket of each service that has a configured limit or must refuse connections.
 
     A meter cell without a bucket marks every packet green.
     """
@@ -30,7 +31,8 @@ def wanted(state: State) -> dict[int, Bucket]:
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
-    """Return a meter cell's configuration. Both rates are the bucket's: a packet above it is red, and none is yellow.
+    """Return a meter cell's configuration: committed and peak rate are equal, so a packet is green or red, never
+    yellow.
 
     Write an entry only when the bucket changes: BMv2 refills the bucket on every write.
     """

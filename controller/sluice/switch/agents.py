@@ -1,4 +1,4 @@
-"""Stage agents: the content service's agent behind each port."""
+"""Stage agents: the switch ports behind which the agents (HTTP proxies) of content services are."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each agent whose port is known: the only port of its subnet, or the port where it answers
-    ARP."""
+    """Yield an entry for each agent whose port is known: the only port of the agent's subnet, or the port at which the
+    agent answered ARP."""
     for service in (candidate for candidate in state.plan.services if candidate.is_content):
         address, _, port = service.endpoint
         for agent in service.servers:

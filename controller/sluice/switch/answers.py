@@ -24,22 +24,22 @@ class Sender:
 
     address: Address
     place: Neighbour
-    """The port that the packet came in by, and the sender's MAC address."""
+    """The switch port at which the packet arrived, and the sender's MAC address."""
     asks_us: bool = False
-    """The packet is a request for one of the switch's own addresses, which the switch answers."""
+    """Whether the packet requests the MAC address of one of the switch's own addresses; the switch answers it."""
 
 
 def subscription() -> P4DigestEntry:
     """Return the digest configuration by which a switch reports the sender of every ARP packet, repeated ones included.
 
-    Each digest is sent at once. The data plane answers requests itself; copying each frame to the controller would need
-    a clone session, or a mirror session on Tofino.
+    The switch sends each digest at once. A digest suffices because the data plane itself answers ARP requests. To copy
+    the frames to the controller would need a clone session, or a mirror session on Tofino.
     """
     return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=0)
 
 
 async def subscribe(session: Session) -> None:
-    """Subscribe to the digests, unless the switch already sends them. Raises SwitchError."""
+    """Subscribe to the digests of ARP senders, unless the switch already sends them. Raises SwitchError."""
     with suppress(AlreadyExists):
         await session.write([subscription().encode_update(session.pipeline.schema)])
 

@@ -1,8 +1,9 @@
 """Stage balance: the selector groups of each service.
 
-Each group is written in one request, so that a packet never sees half of a change. Groups are one-shot only: BMv2
-executes a MODIFY of a manual group as a series of single changes, and a group that is empty meanwhile sends packets to
-port 0. A one-shot MODIFY builds the new group, switches over to it, and deletes the old one.
+Each group is written in one request, so that every packet is forwarded by the old or the new group, never by a mixture.
+All groups are one-shot groups: BMv2 executes a MODIFY of a manual group as a series of single changes, and a group that
+is empty in between sends packets to port 0. A one-shot MODIFY builds the new group, switches over to it, and deletes
+the old one.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from .state import State
 
 
 class Member(P4TableAction):
-    """A group member's action, whose encoding is cached: groups are written whole, but a decision changes few
-    members."""
+    """A group member's action, whose encoding is cached: every write contains all members of a group, but a balancing
+    decision changes few of them."""
 
     def encode_action(self, schema: P4Schema | P4Table) -> p4r.Action:
-        """Encode as P4TableAction does. The returned message is shared between groups: callers must not change it."""
+        """Return the encoded action. Groups share the returned message: callers must not change it."""
         return _encoded(schema, self.name, tuple(self.args.items()))
 
 
@@ -39,7 +40,8 @@ def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str,
 
 
 def capacities(service: Service) -> dict[int, int]:
-    """Return the weights of the stable choice: by configured capacity, whatever is measured or drained."""
+    """Return the weights for connections without a slot. They follow the configured capacities, not measurements or
+    drains."""
     shares = {server.id: server.capacity for server in service.servers}
     return largest_remainder(shares, measured=shares)
 
@@ -47,8 +49,8 @@ def capacities(service: Service) -> dict[int, int]:
 def available(state: State, service: Service) -> dict[int, int]:
     """Return the weights of a content service's agents, by configured capacity.
 
-    They are those of the agents that answer and take connections or, if none takes any, of all agents that answer. An
-    ejected agent keeps a share at the probe floor.
+    The agents are those that answer and accept connections or, if none accepts any, all agents that answer. An ejected
+    agent retains the small share that keeps it measured (the probe floor).
     """
     answering = [agent for agent in service.servers if agent.id not in state.absent]
     accepting = [agent for agent in answering if not agent.drain and agent.id not in state.draining | state.leaving]
@@ -60,19 +62,21 @@ def available(state: State, service: Service) -> dict[int, int]:
 
 
 def shares(state: State, service: Service) -> int:
-    """Return the sum of the whole pool's weights if the service draws evenly: the unit in which places are counted. 0:
-    the service draws by hashes.
+    """Return the number of places from which an even draw selects: the sum of the full pool's weights; 0 if the service
+    draws by hashes.
 
-    A pool of which servers are left out may sum to less. Both sums are powers of two: a place counts modulo the group's
-    size, and so the draws stay even.
+    A group from which servers are left out may have fewer places. Both numbers are powers of two, and the switch takes
+    the drawn place modulo the group's size, so the draws stay even.
     """
     return weight_sum(len(service.servers)) if service.id in state.second_look else 0
 
 
 def choose(state: State) -> Iterator[P4TableEntry]:
-    """Yield one group a service, by the weights that R decides. Each member names the group for the second look's draw.
+    """Yield one group per service, with the weights that the balancer has decided. Each member contains the number of
+    the group from which the second look draws the servers to compare.
 
-    Content services have none: they choose by capacity alone, since their clients' SYNs take no slot.
+    Content services have no such group: they choose agents by capacity alone, since their clients' SYNs take no slot in
+    the connection table.
     """
     for service in state.plan.services:
         if service.is_content:
@@ -87,8 +91,8 @@ def choose(state: State) -> Iterator[P4TableEntry]:
 
 
 def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], list[int]]]:
-    """Return the groups that a service's second look draws from, by group number: weights, and the servers that name
-    it."""
+    """Return the groups from which the switch draws further servers to compare for a new connection: by group number,
+    the weights of the group and the servers whose members refer to the group."""
     weights = state.weights[service.id]
     if not _takes_second_look(state, service):
         return {}
@@ -102,14 +106,14 @@ def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], li
 
 
 def _takes_second_look(state: State, service: Service) -> bool:
-    """Return whether the service's new connections compare two or more servers."""
+    """Return whether the switch compares two or more servers for each new connection of the service."""
     return service.id in state.second_look and len(state.weights[service.id]) > 1
 
 
 def _pairs(service: Service) -> dict[int, int]:
-    """Return, for each server of a small pool, the number of the group that holds all other servers.
+    """Return, for each server of a small pool, the number of the group that contains all other servers.
 
-    A server that is in several groups of a content service has such a number in each of them.
+    A server that belongs to several groups of a content service has a separate number for each of those groups.
     """
     servers = [server.id for server in service.servers[:SMALL_POOL]]
     if service.group_of is None:
@@ -119,7 +123,7 @@ def _pairs(service: Service) -> dict[int, int]:
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:
-    """Yield the groups that a second look draws from."""
+    """Yield the groups from which the switch draws further servers to compare for a new connection (second look)."""
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
             draws = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))
@@ -128,10 +132,10 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
 
 
 def idle_members(state: State) -> Iterator[P4TableEntry]:
-    """Yield the servers that a second look may select because they are idle.
+    """Yield an entry for each set of servers from which the switch may select an idle one for a new connection.
 
-    Groups of content services have none: the FIN by which a server becomes idle counts for the content service, not for
-    its group.
+    Groups of content services have no entries: the FIN by which a server becomes idle is counted for the content
+    service, not for its group.
     """
     for service in state.plan.services:
         if state.seeks_idle and service.group_of is None and _takes_second_look(state, service):
@@ -145,7 +149,7 @@ def idle_members(state: State) -> Iterator[P4TableEntry]:
 
 
 def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
-    """The action that draws these servers at once."""
+    """Return the action that draws these servers at once."""
     first, *more = servers
     if not more:
         return Member(Action.CHOOSE_OTHER_SERVER, id=first, own_weight=weights[first])
@@ -162,8 +166,8 @@ def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
-    """Yield one group a service for the stable choice. It changes only with the configured pool, or with the set of
-    agents that answer."""
+    """Yield one group per service for connections without a slot (the stable choice). The group changes only with the
+    configured pool or with the set of agents that answer."""
     for service in state.plan.services:
         weights = _stable_weights(state, service) if service.is_content else capacities(service)
         members = [
@@ -175,12 +179,13 @@ def choose_stable(state: State) -> Iterator[P4TableEntry]:
 
 
 def _stable_weights(state: State, service: Service) -> Mapping[int, int]:
-    """Return the weights of a content service's agents or, without any, of the servers that get its clients unread."""
+    """Return the weights of a content service's agents; without any agent, those of the servers that receive the
+    clients' connections directly, without an agent that reads the request."""
     return state.unread.get(service.id) or available(state, service)
 
 
 def decision_keys(service: Service) -> dict[Table, list[tuple[int, ...]]]:
-    """Return what a decision on a service may change: for each table, the match fields of every entry that can belong
+    """Return, for each table that a decision on a service may change, the match fields of every entry that can belong
     to the service, whatever its weights."""
     servers = [server.id for server in service.servers]
     return {

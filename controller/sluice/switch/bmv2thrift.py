@@ -1,4 +1,4 @@
-"""BMv2's Thrift calls for what it lacks in P4Runtime: registers, and the depth of its queues."""
+"""Thrift calls to BMv2 for what its P4Runtime server lacks: access to registers, and the depth of queues."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ service SimpleSwitch {
   i32 set_all_egress_queue_depths(1: i32 depth_pkts)
 }
 """
-"""Excerpt of BMv2's `standard.thrift` and `simple_switch.thrift`, without `bm_register_reset`, which races with
-packets."""
+"""Excerpt of BMv2's `standard.thrift` and `simple_switch.thrift`. It omits `bm_register_reset`, because that call races
+with the processing of packets."""
 
 Service = Literal["Standard", "SimpleSwitch"]
 _CHANNELS: dict[Service, str] = {"Standard": "standard", "SimpleSwitch": "simple_switch"}
@@ -36,7 +36,7 @@ _CHANNELS: dict[Service, str] = {"Standard": "standard", "SimpleSwitch": "simple
 
 @cache
 def interface() -> Any:
-    """Return the services and exceptions of the IDL."""
+    """Return the services and exceptions that thriftpy2 generates from the IDL."""
     return thriftpy2.load_fp(io.StringIO(IDL), "sluice_bmv2_thrift")
 
 

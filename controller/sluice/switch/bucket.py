@@ -14,13 +14,15 @@ class Bucket:
 
     @classmethod
     def rounded(cls, rate: float, burst: float) -> Bucket:
-        """Return the nearest bucket of whole connections: at least one a second, and one at once."""
+        """Return the nearest bucket of whole numbers: a rate of at least 1 connection/s, and a size of at least 1
+        connection."""
         return cls(max(1, round(rate)), max(1, round(burst)))
 
     def is_close(self, other: Bucket) -> bool:
-        """Return whether two buckets are equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more.
+        """Return whether two buckets are equal except for rounding: BMv2 reads 249 back for 250, and hardware rounds
+        more.
 
-        No other bucket is close to one that refuses everything.
+        A bucket that refuses everything is close only to another bucket that refuses everything.
         """
         if (self.burst == 0) != (other.burst == 0):
             return False

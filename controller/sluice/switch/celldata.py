@@ -1,4 +1,4 @@
-"""A register cell as one number. The cells of Tofino's pairs are structs: their members' bits are concatenated."""
+"""Converts register cells to numbers. Paired cells on Tofino are structs: the members' bits are concatenated."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Decodes register cells from the bytes of a ReadResponse, and encodes a WriteRequest, without an object per cell.
 
-A table of 64k cells is read several times a second; parsed as protobuf messages, each read takes a tenth of a second.
-The encoding of such an answer repeats the same few fields with every cell (protobuf's encoding guide, "Message
-Structure"), so that numpy decodes all cells at once:
+The controller reads registers of 64k cells several times a second. Parsed as protobuf messages, each read would take a
+tenth of a second. The encoding of such a response repeats the same few fields for every cell (protobuf's encoding
+guide, "Message Structure"), so numpy decodes all cells at once:
 
 ```
 0a <length>  entity             (ReadResponse.entities)
@@ -12,15 +12,15 @@ Structure"), so that numpy decodes all cells at once:
     1a <length>                 (RegisterEntry.data)
       0a <length> <value>       (P4Data.bitstring, big-endian)
 ```
-The data of a struct (Tofino's pairs) have one bitstring for each member:
+The data of a struct (paired cells on Tofino) contain one bitstring for each member:
 ```
     1a <length>                 (RegisterEntry.data)
       2a <length>               (P4Data.struct)
         0a <length>             (P4StructLike.members)
           0a <length> <value>   (P4Data.bitstring)
 ```
-A write repeats `22 <length> 08 02 12 <length>`: WriteRequest.updates, Update.type MODIFY and entity, and the same
-register_entry.
+The encoding of a write repeats `22 <length> 08 02 12 <length>` (WriteRequest.updates, Update.type MODIFY and entity)
+and the same register_entry.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from numpy.typing import NDArray
 
 _Bytes = NDArray[np.uint8]
 _INDEX_BYTES = 5
-"""The most bytes that a varint of 32 bits has."""
+"""The length in bytes of the longest varint with 32 bits."""
 _VALUE_BYTES = 8
 
 
 class OtherShape(Exception):
-    """The answer's encoding differs, or it holds other entities: parse it as a protobuf message instead."""
+    """The response has a different encoding or contains other entities: parse it as a protobuf message instead."""
 
 
 def decode(
@@ -47,22 +47,22 @@ def decode(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
     """Return register (its position in ``register_ids``), index and value of each cell of a serialised ReadResponse.
 
-    ``structs``: bits of each member, by the id of each register whose cells are structs; together at most 64. The value
-    of such a cell is its members' bits, concatenated.
+    ``structs``: for each register whose cells are structs, by register id, the width in bits of each member; at most 64
+    bits in total. The value of such a cell consists of its members' bits, concatenated.
 
-    Raises OtherShape, also for cells of any other register. O(bytes + cells times registers).
+    Raises OtherShape for another encoding and for cells of any other register. O(bytes + cells times registers).
     """
     if not answer:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
-    # Trailing zeros, so that fields can be read at their expected offsets first; whether they are there is checked
-    # below.
+    # The padding lets reads at the expected offsets stay inside the array. The checks below establish whether the
+    # fields are there.
     raw = np.frombuffer(answer + bytes(16), np.uint8)
     heads = [_head(number) for number in register_ids]
-    _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of equal length
+    _require(len({len(head) for head in heads}) == 1)  # all ids of P4 registers are varints of equal length
     starts, owners = _starts(raw, heads)
     sizes = raw[starts + 1].astype(np.int64) + 2
-    # Each cell begins where the previous one ends, from offset 0 to the last byte: no other bytes were taken for a
-    # cell, and none was left out.
+    # Each cell begins where the previous one ends, from offset 0 to the last byte. So no other bytes were mistaken
+    # for a cell, and no cell was missed.
     _require(starts.size > 0 and starts[0] == 0)
     ends = starts + sizes
     _require(bool((ends[:-1] == starts[1:]).all()) and int(ends[-1]) == len(answer))
@@ -85,7 +85,8 @@ def decode(
 def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint64]) -> bytes:
     """Return the updates of a serialised WriteRequest that set these cells of a register, in order. O(cells) in numpy.
 
-    Each row of the array has room for the longest index and value; only the bytes in use are copied to the result.
+    Each row of the numpy array has room for the longest index and value; only the bytes in use are copied to the
+    result.
     """
     octet = np.arange(_INDEX_BYTES)
     index_size = 1 + (indices[:, None] >> 7 * octet[1:] > 0).sum(1)
@@ -114,16 +115,16 @@ def _require(condition: bool) -> None:
 
 
 def _head(register_id: int) -> bytes:
-    """Return the bytes that a cell begins with, up to the index's tag. Length bytes among them are only an
-    example's."""
+    """Return the first bytes of a register's encoded cell, up to the index's tag. The length bytes among them are those
+    of an example and differ from cell to cell."""
     entry = p4r.RegisterEntry(register_id=register_id, index=p4r.Index(index=1), data=p4d.P4Data(bitstring=b"\0"))
     example = p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry)]).SerializeToString()
     return example[: -len(bytes.fromhex("02 08 01 1a 03 0a 01 00"))]
 
 
 def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the offsets at which a register's head begins, in order, and the register of each. Length bytes may
-    differ."""
+    """Return the offsets at which a cell's encoding begins, in order, and the position of each cell's register in
+    ``heads``. Length bytes are not compared."""
     last = raw.size - len(heads[0])
     tags = [raw[place : place + last] == heads[0][place] for place in (0, 2, 4)]
     offsets = np.flatnonzero(tags[0] & tags[1] & tags[2])
@@ -137,7 +138,7 @@ def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDA
 
 
 def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the varints behind a tag, in messages of ``size`` bytes; an empty message is index 0."""
+    """Return the varint of each message of ``size`` bytes at these offsets; an empty message stands for index 0."""
     written = size > 0
     _require(int(size.max()) <= 1 + _INDEX_BYTES and bool((raw[at[written]] == 0x08).all()))
     indices = np.zeros(at.size, np.int64)
@@ -150,15 +151,15 @@ def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDA
 
 
 def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the values of the P4Data messages that begin at these offsets, and the offset behind each."""
+    """Return the values of the P4Data messages that begin at these offsets, and the offset behind each message."""
     length = raw[at + 1].astype(np.int64)
     _require(bool(((raw[at] == 0x0A) & (length <= _VALUE_BYTES)).all()))
     return _values(raw, at + 2, length), at + 2 + length
 
 
 def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the values of the struct P4Data messages at these offsets, their members' bits joined, and each one's
-    end."""
+    """Return the value of each struct P4Data message at these offsets (its members' bits concatenated), and the offset
+    behind it."""
     _require(bool((raw[at] == 0x2A).all()))
     end, value = at + 2 + raw[at + 1], np.zeros(at.size, np.uint64)
     at = at + 2
@@ -174,8 +175,8 @@ def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple
 
 
 def _values(raw: _Bytes, at: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the big-endian numbers of up to eight bytes at these offsets."""
+    """Return the big-endian numbers, each at most eight bytes long, at these offsets."""
     word = np.ndarray((raw.size - 7,), ">u8", raw.data, strides=(1,))
     shift = (8 * (8 - length)).astype(np.uint64)
-    # A shift by all 64 bits is undefined: an empty value is 0.
+    # A shift of a 64-bit number by 64 bits is undefined, hence the explicit 0 for an empty value.
     return np.where(length == 0, np.uint64(0), word[at].astype(np.uint64) >> np.minimum(shift, np.uint64(63)))

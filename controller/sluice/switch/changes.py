@@ -1,4 +1,4 @@
-"""What a reload would change in the switch: a readable diff of its entries."""
+"""Describes the changes that a reload would make in the switch, as a readable diff of table entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Names:
             self._servers |= {server.id: server.name for server in plan.servers}
 
     def value(self, field: str, value: Any, *, choice: bool = False) -> str:
-        """Return a field's or a parameter's value as users write it."""
+        """Return the value of a match field or an action parameter in the notation of the configuration."""
         if isinstance(value, tuple):
             number, length = value
             return f"{from_number(number, IPV4_BITS)}/{length}"
@@ -46,7 +46,7 @@ class _Names:
 def describe(session: Session, readback: Readback, state: State, before: Plan) -> list[str]:
     """Return a line for each update that would bring the switch to ``state``, in the order of writing. Writes nothing.
 
-    ``before``: the plan that names what the switch holds now. Raises SwitchError.
+    ``before``: the plan whose names describe the switch's present entries. Raises SwitchError.
     """
     schema, names = session.pipeline.schema, _Names(before, state.plan)
     changes = changes_of(session, readback, state)
@@ -79,7 +79,7 @@ def _entry(schema: P4Schema, names: _Names, old: p4r.TableEntry | None, new: p4r
 
 
 def _facts(schema: P4Schema, names: _Names, entry: p4r.TableEntry | None) -> dict[str, str]:
-    """Return what an entry does: an action's name and parameters, or the weights of a group's members."""
+    """Return an entry's effect: its action's name and parameters, or the weights of its group's members."""
     if entry is None:
         return {}
     decoded, facts = P4TableEntry.decode_entry(entry, schema), dict[str, str]()

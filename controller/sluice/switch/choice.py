@@ -11,10 +11,11 @@ from .targets.detect import detect
 
 
 async def program_for(switch: SwitchConfig, target: str | None = None) -> Pipeline:
-    """Return the compiled program for a switch, and with it the program's target. Raises SwitchError.
+    """Return the compiled program for a switch; the returned object also states the program's target. Raises
+    SwitchError.
 
-    The target is ``target``, else the configured one, else that of the configured program, else what the switch
-    reports.
+    The target is ``target`` if given, else the configured target, else that of the configured program, else the target
+    that the switch reports.
     """
     name = target or switch.target
     if name is not None:

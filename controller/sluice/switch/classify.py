@@ -1,4 +1,5 @@
-"""Stage classify: which endpoints are services, which are servers' own, and whose answers a server's packets are."""
+"""Stage classify: which endpoints are services, which ones are servers' own, and to which service each server's packets
+belong."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
-    """Yield every service's endpoint, and a denial of each server's own endpoint that is not a service's as well.
+    """Yield an entry for every service's endpoint, and one that denies access to each server's own endpoint, unless
+    that endpoint is also a service's.
 
-    A service that takes a second look draws evenly. Only agents may address the groups of a content service.
+    If the switch compares several servers for a service's new connections (second look), it draws these servers evenly.
+    Only agents may send packets to the groups of a content service.
     """
     for service in state.plan.services:
         yield P4TableEntry(
@@ -53,7 +56,7 @@ def _addressed(state: State, service: Service) -> P4TableAction:
 
 def origins(state: State) -> Iterator[P4TableEntry]:
     """Yield the static reverse lookup: from a server's endpoint to that of its service or, for a server in a group, to
-    that of the group's content service."""
+    that of the content service to which the group belongs."""
     endpoints = {service.id: service.endpoint for service in state.plan.services}
     configured = {server.id: server for service in state.plan.services for server in service.installed}
     for server in (*configured.values(), *state.plan.retired):

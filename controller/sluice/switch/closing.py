@@ -1,8 +1,9 @@
-"""Stage closing: idle connections as the switch reports them, and the tickles by which it closes them.
+"""Stage closing: reads which connections are idle, and sends the tickles (segments to servers) by which the switch
+closes them.
 
-The switch notes a connection in one of CLOSING_HINTS cells whenever it becomes idle; a later connection may overwrite
-the cell. So this module reads the notes several times a second and keeps them. The connection's own cells show
-whether it is still idle.
+The switch notes a connection in one of CLOSING_HINTS cells whenever the connection becomes idle; a later connection may
+overwrite the cell. Therefore this module reads the notes several times a second and stores them. The connection's own
+cells show whether it is still idle.
 """
 
 from __future__ import annotations
@@ -31,17 +32,18 @@ from .switchclock import SwitchClock
 
 _WRAP = 1 << 32
 _STAMP_BITS, _SERVER_BITS = 31, 10
-"""Widths of a hint's fields: the time at which the connection became idle, and its server. Above them is the flow
-index."""
+"""Widths of a hint's fields: the time at which the connection became idle, and its server. The bits above these two
+fields contain the flow index."""
 _PROBED_BITS, _LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 21, 26, 58, 59, 60
 """The lowest bits of a state cell's fields (p4src/v1model/closing_cells.p4)."""
 _CLIENT, _CLIENT_PORT = 31, 15
-"""The lowest bits of a peer cell's fields; below them is the server."""
+"""The lowest bits of a peer cell's fields; the bits below them contain the server's number."""
 TIMES = {
     Register.CLOSING_STATE: ((_LAST, _ACKNOWLEDGED - _LAST), (0, _PROBED_BITS)),
     Register.CLOSING_HINT: ((0, _STAMP_BITS),),
 }
-"""Where cells hold times, as lowest bit and number of bits, so that comparisons of two switches can skip them."""
+"""The bit fields that contain times, as (lowest bit, number of bits), so that comparisons of two switches can skip
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +51,15 @@ class Candidate:
     """A connection whose last payload came from the server and has been acknowledged."""
 
     flow: int
-    """The number of the connection's slot in the connection table, both ways counted in one."""
+    """The number of the connection's slot in the connection table; the slots of way 2 follow those of way 1."""
     idle_s: float
-    """Seconds since that acknowledgement, at least: the switch's current time is only known as a lower bound."""
+    """A lower bound of the seconds since that acknowledgement: only a lower bound of the switch's time is known."""
     server: int
 
 
 @dataclass(frozen=True, slots=True)
 class IdleFlows:
-    """Connections that may be idle, one element of each column per connection, by ascending flow number."""
+    """Connections that may be idle: one element per connection in each column, by ascending flow number."""
 
     flow: NDArray[np.int64]
     server: NDArray[np.int64]
@@ -66,14 +68,15 @@ class IdleFlows:
 
 @dataclass(frozen=True, slots=True)
 class Closings:
-    """Outcomes of a server's tickles, cumulative; the cells wrap at 2^32. All other tickles have lapsed."""
+    """Cumulative outcomes of the tickles (segments in a client's name) to one server; the switch's cells wrap at 2^32.
+    Tickles that are not counted here have lapsed without effect."""
 
     closed: int = 0
     """The server answered: the switch sent an RST to it and a FIN to the client."""
     taken_back: int = 0
-    """Payload, SYN, FIN or RST of either side came before the answer, so that nothing was closed."""
+    """Payload, a SYN, a FIN or an RST of either side arrived before the answer, so the switch closed nothing."""
     raced: int = 0
-    """Closed connections whose client sent payload afterwards, which the switch answered with an RST."""
+    """Closed connections whose client sent payload afterwards; the switch answered the payload with an RST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class _Peer:
 
 
 def services_of(plan: Plan) -> dict[int, tuple[Address, int]]:
-    """Return address and port of each server's service, by the server's number."""
+    """Return the service's address and port for each server, by the server's number."""
     return {
         server.id: (service.config.address, service.config.port)
         for service in plan.services
@@ -92,7 +95,7 @@ def services_of(plan: Plan) -> dict[int, tuple[Address, int]]:
 
 
 class Closing:
-    """Finds and closes idle connections in one session's switch. Every method raises SwitchError."""
+    """Finds and closes idle connections in the switch of one session. Every method raises SwitchError."""
 
     def __init__(self, session: Session, registers: Registers) -> None:
         self._session = session
@@ -101,20 +104,20 @@ class Closing:
         flows = session.pipeline.schema.registers[Register.CLOSING_STATE].size
         self._since = np.zeros(flows, np.int64)
         self._servers = np.zeros(flows, np.uint16)
-        """The server of each noted flow; 0: the flow is not noted."""
+        """The number of each noted flow's server; 0: the flow is not noted."""
         self._hints = np.zeros(0, np.uint64)
         self._peers: dict[int, _Peer] = {}
 
     async def prepare(self) -> None:
-        """Create the clone session whose copies pass the pipeline once more. Call it after every load of the
-        program."""
+        """Create the clone session whose copies of packets pass the pipeline a second time. Call this method after
+        every load of the program."""
         session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
         entity = session.encode(self._session.pipeline.schema)
         with suppress(AlreadyExists):
             await self._session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
 
     async def read_idle(self, now_s: float) -> IdleFlows:
-        """Return the connections that were noted as idle and have not been found busy since.
+        """Return the connections that the switch noted as idle and that ``confirm_idle`` has not found busy since.
 
         ``now_s``: the controller's time. Reads one small register; O(cells of the connection table) in numpy.
         """
@@ -130,8 +133,8 @@ class Closing:
         return IdleFlows(noted, self._servers[noted].astype(np.int64), self._age_s(now, since))
 
     async def confirm_idle(self, flows: Sequence[int], now_s: float) -> list[Candidate]:
-        """Return those of the connections whose own cells show them idle and not closed. Drops the notes of the
-        others."""
+        """Return the connections among ``flows`` whose own cells show that they are idle and not closed. Drops the
+        notes of all other connections."""
         if not flows:
             return []
         columns = await self._registers.columns((Register.CLOSING_STATE, Register.CLOSING_PEER), flows)
@@ -152,8 +155,8 @@ class Closing:
     async def tickle(self, flow: int, service: tuple[Address, int], least_age_s: float) -> None:
         """Send a segment to a connection's server in the client's name; an answer within 1 s closes the connection.
 
-        The switch drops this tickle (``not_idle``) unless the connection is still idle and has been for the least age.
-        ``confirm_idle`` must have returned the connection before.
+        The switch drops this tickle (drop reason ``not_idle``) unless the connection is still idle and has been idle
+        for at least ``least_age_s``. ``confirm_idle`` must have returned the connection before.
         """
         peer = self._peers.get(flow)
         if peer is None:
@@ -165,15 +168,15 @@ class Closing:
         await self._session.send_packet(ticks.to_bytes(4, "big") + frame, INTO_PIPELINE)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Return each server's responses by the length of the pause before their last segments; see
-        ``sluice.resources.pauses``."""
+        """Return the number of responses of each server by the length of the pause before their last segments (see
+        ``sluice.resources.pauses``)."""
         (column,) = await self._registers.columns(
             (Register.CLOSING_PAUSES,), [server * LENGTHS + length for server in servers for length in range(LENGTHS)]
         )
         return {server: column[at * LENGTHS : (at + 1) * LENGTHS] for at, server in enumerate(servers)}
 
     async def counts(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """Return the outcomes of tickles, by server."""
+        """Return the outcomes of tickles (segments in a client's name), by server."""
         counts = await self._registers.columns(list(columns.registers(columns.CLOSINGS).values()), servers)
         return {server: Closings(*cells) for server, *cells in zip(servers, *counts, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Stage connections: how long slots of the connection table are kept, and what they hold."""
+"""Stage connections: the lifetimes of slots in the connection table, and the slots' contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SERVER_BITS = 16
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
-    """Yield the keyless table's default action, which sets the lifetimes."""
+    """Yield the default action of the keyless table TIMERS, which sets the lifetimes."""
     times, ticks = state.plan.config.connections, state.units.ticks
     yield P4TableEntry(
         Table.TIMERS,
@@ -42,8 +42,8 @@ def timers(state: State) -> Iterator[P4TableEntry]:
 
 
 def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> float:
-    """Return how many seconds a slot outlives its last renewing packet (docs/reference/pipeline.md, "The life of a
-    pin")."""
+    """Return for how many seconds a slot remains after the last packet that renewed it (docs/reference/pipeline.md,
+    "The life of a pin")."""
     by_name = {
         "pending": times.pending_s,
         "answered": times.answered_s,
@@ -57,8 +57,9 @@ def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> floa
 def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
     """Return the idle time, in seconds, for a connection table of which a share from 0 to 1 is occupied.
 
-    It is ``idle_s`` (RFC 5382, REQ-5) up to a quarter, and ``idle_least_s`` from a half on; between them it falls
-    geometrically. A table of two ways leaves connections without a slot long before it is full.
+    The idle time is ``idle_s`` (RFC 5382, REQ-5) up to a share of a quarter, and ``idle_least_s`` from a half on;
+    between them it falls geometrically. Each connection has only two possible slots, so connections find both occupied
+    long before the table is full.
     """
     pressure = min(1.0, max(0.0, (occupancy - 0.25) / 0.25))
     return times.idle_s * (min(times.idle_least_s, times.idle_s) / times.idle_s) ** pressure
@@ -66,16 +67,16 @@ def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The slots of the connection table that have ever been used, one element of each column per slot."""
+    """All slots of the connection table that have ever been used: one element per slot in each column."""
 
     stamps: NDArray[np.int64]
     servers: NDArray[np.int64]
     states: NDArray[np.int64]
     """Values of PinState."""
     identities: NDArray[np.int64]
-    """What distinguishes each slot's connection from others; see `identity_of`."""
+    """A number per slot that distinguishes its connection from others, by `identity_of`."""
     places: NDArray[np.int64]
-    """Each slot's index; those of the second way follow those of the first."""
+    """Each slot's index; the slots of way 2 (the second hash) follow those of way 1."""
     size: int
     """The number of all slots, unused ones included."""
 
@@ -88,10 +89,10 @@ class Slots:
         return int(self.stamps[0] + ahead[ahead < _HALF].max()) & _STAMP
 
     def unexpired(self, times: ConnectionsConfig, idle_s: float, units: Units, now: int) -> NDArray[np.bool_]:
-        """Return which slots have not expired at ``now``, in the table's ticks.
+        """Return which slots have not expired at ``now``, a time in the table's ticks.
 
-        Where keys do not hold the state, the switch sets a stamp back by the difference between the idle time and the
-        state's lifetime.
+        On targets whose keys do not contain the connection's state, the switch sets a stamp back by the difference
+        between the idle time and the state's lifetime.
         """
         seconds = {state: idle_s if units.pin_states else lifetime_s(state, times, idle_s) for state in PinState}
         lifetimes = np.array([units.ticks(seconds[state]) for state in PinState], np.int64)
@@ -99,17 +100,18 @@ class Slots:
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """Which slots' connections count for their server's load."""
+        """Whether each slot's connection counts for its server's load."""
         return self.states < PinState.SERVER_CLOSING
 
 
 def identity_of(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return what distinguishes a slot's connection from others: its fingerprint and its server."""
+    """Return a number per slot that distinguishes its connection from others: its fingerprint and its server."""
     return keys >> np.uint64(FINGERPRINT_SHIFT) << np.uint64(_SERVER_BITS) | servers
 
 
 async def read_slots(registers: Registers) -> Slots:
-    """Read the whole connection table: some 10^5 cells a register, at most once a minute. Raises SwitchError."""
+    """Read the complete connection table: some 10^5 cells per register, so at most once a minute. Raises
+    SwitchError."""
     pairs: list[tuple[str, str]] = [
         (Register.PIN_KEY_1, Register.PIN_KEY_2),
         (Register.PIN_SERVER_1, Register.PIN_SERVER_2),
@@ -131,13 +133,13 @@ async def read_slots(registers: Registers) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Counts of pinned connections."""
+    """Counts of pinned connections (connections with an entry in the connection table)."""
 
     by_server: dict[int, int]
-    """Open connections by server number: neither a FIN of the server nor an RST has passed."""
+    """Open connections by server number: neither a FIN of the server nor an RST has passed the switch."""
     by_state: dict[PinState, int]
     pinned: frozenset[int] = frozenset()
-    """Servers with any connection whose slot has not expired, closed connections included."""
+    """Numbers of servers with any connection whose slot has not expired, closed connections included."""
 
 
 def pins_of(slots: Slots, unexpired: NDArray[np.bool_]) -> Pins:

@@ -1,7 +1,7 @@
-"""Traces one packet through a copy of an embedded switch, which runs in a process of its own.
+"""Traces one packet through a copy of an embedded switch; the copy runs in a separate process.
 
-The original is only read. The copy has its program, entries, meters and registers. But the copy's token buckets are
-full and its clock starts anew, so that no pin has expired.
+The original switch is only read. The copy has the original's program, entries, meters and registers. However, the
+copy's token buckets are full, and its clock starts at 0, so no pin (entry of the connection table) has expired.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BATCH = 8192
 _KEYLESS = (Table.TIMERS, Table.RATE_SETTINGS, Table.SAMPLING)
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _LOCAL = [*_OPTIONS, ("grpc.default_authority", "localhost")]
-"""Channel options for a Unix socket: its path is not a valid authority in HTTP/2 (RFC 9113, section 8.3.1)."""
+"""Channel options for a Unix socket: the socket's path is not a valid authority in HTTP/2 (RFC 9113, section 8.3.1)."""
 _PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
 """The file header of a capture of Ethernet frames."""
 
@@ -48,11 +48,11 @@ class Arrival:
     frame: bytes
     port: int
     ports: Sequence[int]
-    """All ports of the switch."""
+    """The numbers of all ports of the switch."""
 
 
 def trace(address: str, device_id: int, program: Path, arrival: Arrival) -> dict[str, Any]:
-    """Return what the switch would do with a frame: ``steps`` of its trace, and ``drop``, the drop reason or None.
+    """Return the switch's treatment of a frame: ``steps`` of its trace, and ``drop``, the drop reason or None.
 
     Raises SwitchError, also for BMv2, whose registers cannot be read over P4Runtime.
     """
@@ -76,7 +76,7 @@ def trace(address: str, device_id: int, program: Path, arrival: Arrival) -> dict
     return {"port": arrival.port, "length": length, "steps": steps, "drop": drop}
 
 
-# -- the original
+# -- reading of the original switch
 
 
 def _read(channel: grpc.Channel, address: str, device_id: int) -> tuple[Any, list[p4r.Update]]:
@@ -106,7 +106,7 @@ def _read(channel: grpc.Channel, address: str, device_id: int) -> tuple[Any, lis
 
 
 def _is_set(entity: p4r.Entity) -> bool:
-    """Return whether an entity was ever written: unset meters are not copied."""
+    """Return whether a controller has ever written an entity: unset meters are not copied."""
     return entity.WhichOneof("entity") == "table_entry" or entity.meter_entry.HasField("config")
 
 
@@ -116,7 +116,7 @@ def _written(entity: p4r.Entity) -> p4r.Update:
 
 
 def _cells(channel: grpc.Channel, device_id: int, number: int) -> Iterator[p4r.Update]:
-    """Yield updates that write a register's non-zero cells."""
+    """Yield the updates that write a register's non-zero cells into the copy."""
     read = channel.unary_stream(
         "/p4.v1.P4Runtime/Read",
         request_serializer=p4r.ReadRequest.SerializeToString,
@@ -130,12 +130,13 @@ def _cells(channel: grpc.Channel, device_id: int, number: int) -> Iterator[p4r.U
             yield cell_update(number, index, value)
 
 
-# -- the copy
+# -- process of the copy
 
 
 @contextmanager
 def _started(program: Path, folder: Path, arrival: Arrival) -> Generator[tuple[queue.Queue[str], int]]:
-    """Start the copy, serving on ``folder/grpc``; yield its output lines, and the pipe that feeds the frame's port."""
+    """Start the copy, serving on ``folder/grpc``; yield its output lines, and the descriptor of the pipe that feeds the
+    frame's port."""
     command = [str(program), "--no-p4", "--use-files", "0", "--trace=json", "--interpret", "--device-id", "1"]
     for port in arrival.ports:
         command += ["-i", f"{port}@p{port}"]
@@ -144,7 +145,7 @@ def _started(program: Path, folder: Path, arrival: Arrival) -> Generator[tuple[q
     command += ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--cpu-port", "510"]
     path = folder / f"p{arrival.port}_in.pcap"
     os.mkfifo(path)
-    pipe = os.open(path, os.O_RDWR)  # read and write, so that opening does not block until the other end is open
+    pipe = os.open(path, os.O_RDWR)  # read and write, so that opening does not wait for the copy to open its end
     os.write(pipe, _PCAP)
     output: queue.Queue[str] = queue.Queue()
     try:
@@ -193,7 +194,7 @@ def _program(channel: grpc.Channel, config: Any, updates: Sequence[p4r.Update]) 
 
 
 def _drop(channel: grpc.Channel, schema: P4Schema) -> str | None:
-    """Return the drop reason that the copy counted; None if it dropped nothing."""
+    """Return the reason of the drop that the copy counted; None if the copy dropped nothing."""
     stub: Any = p4r_grpc.P4RuntimeStub(channel)
     number = schema.counters[Counter.VERDICTS].id
     item = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number))

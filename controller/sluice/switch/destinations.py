@@ -1,4 +1,4 @@
-"""Stage destinations: the destinations whose requests are counted separately and limited, their limits and counts."""
+"""Stage destinations: the destination addresses whose requests the switch counts separately and can limit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .registers import Registers
 from .state import State
 
 UNLISTED = 0
-"""The number under which requests to unlisted destinations are counted."""
+"""The destination number under which the switch counts requests to unlisted destinations."""
 ALL_UNLISTED, ALL_SHARED = b"", b"\xff" * 17
-"""Keys in place of an address: for all unlisted destinations, and for all that share a number. An address has 4 or 16
-bytes, so that neither can be one."""
+"""Keys in place of a packed address: for all unlisted destinations, and for all destinations that share a number. A
+packed address has 4 or 16 bytes, so neither key can equal one."""
 
 _NOTE = b"limit="
 
@@ -27,8 +27,8 @@ _NOTE = b"limit="
 def entries(state: State) -> Iterator[P4TableEntry]:
     """Yield an entry for every watched address, and for content services that refuse clients because no agent answers.
 
-    The latter answer refused clients with a reset. A limit is noted in the entry's metadata, so that a restarted
-    controller can restore it.
+    An entry of the second kind makes the switch answer refused clients with a reset. An entry's metadata notes its
+    limit, so that a restarted controller can restore the limit.
     """
     options = state.plan.config.news
     closed = {service.config.address for service in state.plan.services if state.unread.get(service.id) == {}}
@@ -51,8 +51,8 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                 Action.LIMIT_DESTINATION,
                 id=number,
                 answer_reset=int(options.refuse == "reset" or address in closed),
-                # A host with its own limit has only one bucket: nothing would limit the second one, for remembered
-                # clients.
+                # A host with a limit of its own has only one bucket. No second bucket could limit remembered clients,
+                # so none are remembered.
                 remember_time=0 if own else state.units.ticks(options.remember_s),
             ),
             metadata=b"" if limit is None else _NOTE + f"{limit:g}".encode(),
@@ -60,7 +60,7 @@ def entries(state: State) -> Iterator[P4TableEntry]:
 
 
 def limit_noted(metadata: bytes) -> float | None:
-    """Return the limit, in connections per second, that an entry's metadata notes; None without one."""
+    """Return the limit, in connections per second, that an entry's metadata notes; None if it notes none."""
     try:
         return float(metadata.removeprefix(_NOTE)) if metadata.startswith(_NOTE) else None
     except ValueError:
@@ -78,9 +78,9 @@ def returning_buckets(state: State) -> Mapping[int, Bucket]:
 
 
 async def read_requests(registers: Registers, numbers: Mapping[Address, int]) -> dict[Packed, Requests]:
-    """Return cumulative requests by address; those of all unlisted destinations under ALL_UNLISTED. Raises SwitchError.
+    """Return the cumulative requests by address; those to all unlisted destinations are under ALL_UNLISTED.
 
-    Addresses that share a number share its counts, which are returned once, under ALL_SHARED.
+    Addresses that share a number also share its counts, which are returned once, under ALL_SHARED. Raises SwitchError.
     """
     by_number = {UNLISTED: ALL_UNLISTED}
     for address, number in numbers.items():

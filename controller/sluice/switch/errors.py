@@ -1,4 +1,4 @@
-"""Errors of the switch modules, as one family of exceptions."""
+"""The exceptions of the switch modules; SwitchError is their base class."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from finsy import GRPCStatusCode, P4ClientError
 
 
 class SwitchError(Exception):
-    """The switch refused a request, or its answer is not a valid one. The text names the request and the remedy."""
+    """The switch refused a request, or its answer is invalid. The message names the request and the remedy."""
 
 
 class SwitchLost(SwitchError):
-    """The connection to the switch is lost; trying again may help."""
+    """The connection to the switch is lost; another attempt may succeed."""
 
 
 class NotPrimary(SwitchError):
@@ -25,10 +25,10 @@ _LOST = {GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED, GRPCStatu
 
 
 def translated(error: P4ClientError, address: str, doing: str) -> SwitchError:
-    """Return the SwitchError for a failed call. It quotes the server's message and the update that failed."""
+    """Return the SwitchError for a failed call. The message quotes the server's message and the failed update."""
     if error.code in _LOST:
         return SwitchLost(f"switch {address}: {doing}: {error.message or error.code.name}")
-    # BMv2: "Not primary"; the specification: PERMISSION_DENIED when the election id is not the primary's.
+    # BMv2 answers "Not primary"; P4Runtime specifies PERMISSION_DENIED if the election id is not the primary's.
     if error.code is GRPCStatusCode.PERMISSION_DENIED:
         return NotPrimary(f"switch {address}: {doing}: {error.message or 'not the primary controller'}")
     if not error.details:

@@ -18,7 +18,7 @@ def routes(state: State) -> Iterator[P4TableEntry]:
     actions = {route.to: P4TableAction(Action.VIA, next_hop=route.via) for route in config.routes}
     actions |= {network: P4TableAction(Action.CONNECTED) for network in connected}
     for network, action in sorted(actions.items(), key=lambda item: (item[0].version, item[0])):
-        # P4Runtime omits a match on a prefix of length 0.
+        # P4Runtime requires that a prefix of length 0 is left out of the match.
         match = P4TableMatch(destination=network) if network.prefixlen else P4TableMatch()
         yield P4TableEntry(Table.ROUTES, match=match, action=action)
 
@@ -41,7 +41,7 @@ def neighbours(state: State) -> Iterator[P4TableEntry]:
 
 
 def vlans(state: State) -> Iterator[P4TableEntry]:
-    """Yield, for each port, what happens to a packet's VLAN tag. Keeping the tag is the default and needs no entry."""
+    """Yield, for each port, the treatment of a packet's VLAN tag. To keep the tag is the default and needs no entry."""
     for interface in state.plan.config.interfaces:
         match interface.vlan:
             case "keep":

@@ -13,10 +13,10 @@ from .registers import Registers
 
 
 async def read_counts(registers: Registers, services: Iterable[Service]) -> dict[int, Counts]:
-    """Read the counts of all servers of some services, as their balancers take them. Raises SwitchError.
+    """Return the counts of all servers of ``services`` in the form that the balancers require. Raises SwitchError.
 
-    An agent's handshake counts as completed once the agent has answered: it has no slot, in which the switch would see
-    the last ACK.
+    An agent's handshake counts as completed once the agent has answered: the connection has no slot in the connection
+    table, and only a slot would let the switch recognise the handshake's last ACK.
     """
     is_agent = {server.id: service.is_content for service in services for server in service.servers}
     counts = await read_ledger(registers, list(is_agent))
@@ -33,7 +33,7 @@ async def read_ledger(registers: Registers, servers: Sequence[int]) -> dict[int,
 
 
 async def read_columns(registers: Registers, servers: Sequence[int]) -> dict[int, dict[str, int | None]]:
-    """Read the counts of the given servers that users see, by the names of ``columns.SERVER``. Raises SwitchError.
+    """Return those counts of the given servers that users see, by the names of ``columns.SERVER``. Raises SwitchError.
 
     A count that the switch's program does not have is None.
     """

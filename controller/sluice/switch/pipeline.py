@@ -1,4 +1,4 @@
-"""The compiled program: where its files are, and whether a switch already runs it."""
+"""The compiled program: the location of its files, and whether a switch already runs it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ INFO = "sluice.p4info.txtpb"
 
 
 def artefacts() -> Path:
-    """Return the directory of the program that comes with this package: inside the wheel, or p4src/build of a
-    checkout."""
+    """Return the directory of the program that comes with this package: a directory inside the wheel, or p4src/build in
+    a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed, checkout = package / "pipeline", package.parents[1] / "p4src" / "build"
     return installed if (installed / CODE).exists() else checkout
@@ -49,7 +49,7 @@ class Pipeline:
 
     @property
     def cookie(self) -> int:
-        """A number that identifies code and P4Info together."""
+        """A number that identifies the code and P4Info together."""
         return self.schema.p4cookie
 
     @property
@@ -62,10 +62,10 @@ class Pipeline:
         return self.schema.get_pipeline_config()
 
     def is_same(self, running: p4r.ForwardingPipelineConfig) -> bool:
-        """Return whether ``running`` (with P4Info, code and cookie) is this program.
+        """Return whether the configuration ``running`` (with P4Info, code and cookie) is this program.
 
-        A cookie decides if there is one. A program that the switch was started with has none, and is compared as a
-        whole. If the switch does not return its code, only the P4Info is compared.
+        If ``running`` has a cookie, the cookie alone decides. A program that was given to the switch at its start has
+        no cookie, so code and P4Info are compared. If the switch does not return its code, only the P4Info is compared.
         """
         if running.HasField("cookie") and running.cookie.cookie:
             return running.cookie.cookie == self.cookie
@@ -75,7 +75,8 @@ class Pipeline:
 
 
 def load(directory: str | Path | None = None, target: Profile | None = None) -> Pipeline:
-    """Load the program in ``directory``, or the one for ``target`` that comes with this package. Raises SwitchError.
+    """Load the program in ``directory``; without it, the program for ``target`` that comes with this package. Raises
+    SwitchError.
 
     Without ``target``, the program's architecture determines it.
     """

@@ -30,7 +30,7 @@ class Server:
     protocol: int
     capacity: float
     drain: bool
-    """Whether the configuration drains it."""
+    """Whether the configuration drains the server."""
     max_connections: int | None = None
 
     @property
@@ -41,7 +41,8 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The service to which a server's connections belong: its own or, for a server in a group, the content service."""
+    """The service to which a server's connections belong: the server's own service or, for a server in a group, the
+    content service of that group."""
 
     id: int
     endpoint: Endpoint
@@ -49,7 +50,8 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A configured service, its number and its servers. A content service's servers are its agents."""
+    """A configured service with its number and its servers. A content service's servers are its agents (HTTP
+    proxies)."""
 
     id: int
     config: ServiceConfig
@@ -64,17 +66,17 @@ class Service:
 
     @property
     def is_content(self) -> bool:
-        """Whether the service's requests go to groups by their content."""
+        """Whether agents distribute the service's requests to groups by the requests' content."""
         return self.config.content is not None
 
     @property
     def home(self) -> Home:
-        """The service to which its servers' connections belong."""
+        """The service to which the connections of this service's servers belong."""
         return self.group_of or Home(self.id, self.endpoint)
 
     @property
     def installed(self) -> Iterator[InstalledServer]:
-        """The service's servers in the form in which a switch holds them."""
+        """The service's servers in the form in which the switch's tables contain them."""
         home = self.home.id
         is_group = self.group_of is not None
         return (InstalledServer(server.id, server.endpoint, home, is_group) for server in self.servers)
@@ -85,7 +87,8 @@ class Service:
         return self.config.name
 
     def second_look(self, mode: Mode) -> bool:
-        """Whether new connections take a second look: as configured or, without that, as the mode's policy has it."""
+        """Return whether the switch compares several servers for a new connection (second look): the configured value
+        or, without one, the default of the mode's policy."""
         configured = self.config.second_look
         if self.is_content:
             return False
@@ -93,7 +96,7 @@ class Service:
 
     @property
     def looks(self) -> int:
-        """How many servers a second look compares."""
+        """The number of servers that the switch compares for a new connection (second look)."""
         return MOST_LOOKS if self.config.looks is None else self.config.looks
 
     @property
@@ -109,8 +112,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class InstalledServer:
-    """A server that the switch's tables hold. One that is no longer configured stays, since it may have connections
-    left."""
+    """A server in the switch's tables. A server that is no longer configured remains in them, since it may still have
+    open connections."""
 
     id: int
     endpoint: Endpoint
@@ -139,19 +142,19 @@ class Plan:
         return (agent for service in self.services if service.is_content for agent in service.servers)
 
     def service(self, name: str) -> Service | None:
-        """Return the service of that name; None without one."""
+        """Return the service with that name; None if there is none."""
         return next((service for service in self.services if service.name == name), None)
 
     @cached_property
     def capped(self) -> tuple[Service, ...]:
-        """The services with a cap on a server's open connections; the controller reads their loads ten times a
-        second."""
+        """The services with a limit on a server's open connections; the controller reads the loads of these services
+        ten times a second."""
         return tuple(service for service in self.services if service.caps)
 
     @cached_property
     def own_addresses(self) -> frozenset[Address]:
-        """The switch's own addresses: those of interfaces and services. Those of a content service's groups are not
-        among them: no client addresses a group."""
+        """The switch's own addresses: those of interfaces and services. The addresses of a content service's groups are
+        not among them, because no client sends packets to a group."""
         config, groups = self.config, self.config.contents
         addressed = {service.address for service in config.services if service.name not in groups}
         return frozenset({i.address.ip for i in config.interfaces} | addressed)
@@ -159,7 +162,7 @@ class Plan:
     def interfaces_towards(self, address: Address) -> list[InterfaceConfig]:
         """Return every interface on which ``address`` may be a neighbour: several ports may share a subnet.
 
-        The list is empty for the switch's own addresses, and for those that no host can have (RFC 1122, section
+        The list is empty for the switch's own addresses, and for addresses that no host may have (RFC 1122, section
         3.2.1.3).
         """
         if address in self.own_addresses:
@@ -174,8 +177,8 @@ class Plan:
         return max(matching, key=lambda match: match[0])[1] if matching else None
 
     def is_inside(self, interface: InterfaceConfig) -> bool:
-        """Return whether servers or watched hosts are behind this port: as configured or, by default, by the routes to
-        them."""
+        """Return whether servers or watched hosts are behind this port: the configured value, else whether a route to
+        one of them leads through the port."""
         if interface.inside is not None:
             return interface.inside
         watched = self.config.news.hosts if self.config.news else ()
@@ -184,29 +187,31 @@ class Plan:
 
     @property
     def wanted_neighbours(self) -> set[Address]:
-        """The next hops whose MAC addresses the controller must resolve: gateways, and those towards every server."""
+        """The next hops whose MAC addresses the controller must resolve: gateways, and the next hops towards all
+        servers."""
         hops = {route.via for route in self.config.routes}
         return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
 
 
 def _is_reserved(interface: InterfaceConfig, address: Address) -> bool:
-    """Return whether an address of the interface's subnet is the subnet's own or its broadcast address (RFC 3021)."""
+    """Return whether an address is the network address or the broadcast address of the interface's subnet (RFC
+    3021)."""
     network = interface.address.network
     return network.prefixlen < 31 and address in (network.network_address, network.broadcast_address)
 
 
 class OutOfNumbers(Exception):
-    """The configuration needs more numbers of services or servers than the program has, removed ones included.
+    """The configuration, together with removed services or servers, needs more numbers than the program supports.
 
-    The text states how many.
+    The message states the numbers and the limit.
     """
 
 
 class ServerMoved(Exception):
     """A server moves to another service while connections through its former service may still be open.
 
-    An answer names only the server, so the switch can translate it back to only one service at a time. The text names
-    the server and the remedy.
+    A server's packet identifies only the server, so the switch can translate its address back to only one service at a
+    time. The message names the server and the remedy.
     """
 
 
@@ -226,10 +231,10 @@ def _content_changed(name: str) -> ServerMoved:
 
 
 def needs_new_numbers(config: Config, known: Mapping[Endpoint, int], servers: Collection[InstalledServer]) -> bool:
-    """Return whether a configuration has a server that the switch does not hold in that server's service: it needs a
-    number.
+    """Return whether a configuration needs a new server number: whether it has a server that the switch does not
+    contain in the same service.
 
-    ``known`` and ``servers`` are what the switch holds, as for make_plan.
+    ``known`` and ``servers`` are the services and servers in the switch, as for make_plan.
     """
     installed = {(server.service_id, server.endpoint) for server in servers}
     contents = config.contents
@@ -252,14 +257,16 @@ def make_plan(
     retired: Collection[InstalledServer] = (),
     pinned: Collection[int] = (),
 ) -> Plan:
-    """Number a configuration: services and servers that the switch holds keep their number, others get the lowest free
-    one.
+    """Number a configuration's services and servers: those that the switch already contains keep their number, the
+    others get the lowest free one.
 
-    Number 0 stands for none. A server is numbered within its home service: in several groups of one content service it
-    has one number, in another home another one. ``known``: the services that the switch holds, and their numbers.
-    ``retired``: the servers that it holds; the plan retains those that are no longer configured but whose service is.
-    ``pinned``: numbers that pins name, which no other server may get. Raises ServerMoved, and OutOfNumbers for more
-    than the switch's tables hold.
+    Number 0 means "none". A server has one number per home service: one number for several groups of the same content
+    service, but different numbers in different home services.
+
+    ``known``: the services in the switch, and their numbers. ``retired``: the servers in the switch; the plan retains
+    those that are no longer configured but whose service still is. ``pinned``: server numbers that pins (entries of the
+    connection table) contain, which no other server may get. Raises ServerMoved, and OutOfNumbers for more services or
+    servers than the switch's tables support.
     """
     known = known or {}
     free_services = _free(known.values())
@@ -279,7 +286,8 @@ def make_plan(
             raise _content_changed(names[server.service_id])
     _check("services", names, known.values(), SERVICES)
     _check("servers", numbers.assigned.values(), used, SERVERS)
-    # Agents have no pins: an agent that is no longer configured is removed at once, and its connections go to another.
+    # Agents have no entries in the connection table. So an agent that is no longer configured is removed at once, and
+    # its connections move to another agent.
     retained = tuple(
         server
         for server in retired
@@ -292,8 +300,8 @@ def make_plan(
 
 @dataclass(slots=True)
 class _Numbers:
-    """Assigns server numbers: the one that the switch holds for the server in its home service, else the lowest free
-    one."""
+    """Assigns server numbers: the number that the server already has in the switch under its home service, else the
+    lowest free number."""
 
     installed: Mapping[Endpoint, InstalledServer]
     names: Mapping[int, str]

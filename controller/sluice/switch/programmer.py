@@ -1,4 +1,4 @@
-"""Programs a switch from a configuration and drives it step by step, for tests and tools without an event loop.
+"""Programs a switch from a configuration and changes it step by step, for tests and tools without an event loop.
 
 with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
     switch.apply(weights={"web": {"s1": 192, "s2": 64}})  # also ejected=[("web", "s1")], neighbours={...}
@@ -56,7 +56,7 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
 
 
 def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbour]:
-    """Return the given neighbours. Raises SwitchError for a MAC address that is not a unicast one."""
+    """Return the given neighbours by address. Raises SwitchError for a MAC address that is not a unicast address."""
     for address, (_, mac) in neighbours.items():
         if not is_station(mac):
             raise SwitchError(
@@ -66,7 +66,7 @@ def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbou
 
 
 class Programmer:
-    """A switch that is programmed when the context is entered. Every method blocks and raises SwitchError."""
+    """A switch that is programmed when the context manager is entered. Every method blocks and raises SwitchError."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Programmer:
         *,
         fresh: bool = True,
     ) -> None:
-        """``fresh``: load the program even if the switch already runs it, so that its registers are empty."""
+        """``fresh``: load the program even if the switch already runs it, so that all registers are zero."""
         self._config = config
         self._fresh = fresh
         self.state = initial_state(config, neighbours)
@@ -130,7 +130,7 @@ class Programmer:
             raise SwitchError("the programmer is not open; use it in a `with` statement")
         return self._session
 
-    # -- names to numbers
+    # -- numbers of services and servers
 
     @property
     def plan(self) -> Plan:
@@ -145,13 +145,13 @@ class Programmer:
         return service
 
     def server(self, service: str, name: str) -> Server:
-        """Return a server by the names of its service and its own."""
+        """Return a server by its service's name and its own name."""
         for server in self.service(service).servers:
             if server.name == name:
                 return server
         raise SwitchError(f"no server {service}/{name} in the configuration")
 
-    # -- changes
+    # -- changes of the switch's configuration
 
     def apply(
         self,
@@ -185,7 +185,7 @@ class Programmer:
         assert self._readback is not None
         return self._do(reconcile(self.session, self._readback, self.state))
 
-    # -- registers, counters, packets
+    # -- reads of registers and counters, packets to and from the controller
 
     @property
     def registers(self) -> Registers:
@@ -204,16 +204,16 @@ class Programmer:
         return self._do(read_ledger(self.registers, [number]))[number]
 
     def traffic(self) -> Traffic:
-        """Read every counter that ``sluice status`` shows."""
+        """Return every counter that ``sluice status`` shows."""
         return self._do(read_traffic(self.session, [service.id for service in self.plan.services]))
 
     def counter(self, counter: Counter, index: int) -> int:
-        """Read the packets that one counter cell has counted."""
+        """Return the number of packets that one counter cell has counted."""
         entities = self._do(self.session.read([P4CounterEntry(counter, index=index)]))
         return entities[0].counter_entry.data.packet_count
 
     def drops(self, reason: DropReason) -> int:
-        """Read the number of packets dropped for a reason."""
+        """Return the number of packets that were dropped for a reason."""
         return self.counter(Counter.VERDICTS, int(reason))
 
     def packet_in(self, timeout_s: float = 2.0) -> P4PacketIn | None:
@@ -228,5 +228,5 @@ class Programmer:
             return None
 
     def packet_out(self, payload: bytes, port: int) -> None:
-        """Have the switch send a frame unchanged out of a port."""
+        """Let the switch send a frame, unchanged, out of a port."""
         self._do(self.session.send_packet(payload, port))

@@ -1,4 +1,4 @@
-"""Stage rates: which responses the switch measures, and the rates of those that had packets."""
+"""Stage rates: which responses the switch measures, and the rates of the responses that had packets recently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Cells = NDArray[np.uint64]
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
-    """Yield the keyless table's default action. Without flash-crowd control nothing is measured."""
+    """Yield the keyless table's default action. Without flash-crowd control the switch measures no responses."""
     options = state.plan.config.news
     step, mask = (state.units.step(options.rate_window_s), flow_mask(state.crowd.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
@@ -35,7 +35,7 @@ def settings(state: State) -> Iterator[P4TableEntry]:
 def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS) -> FlowRates:
     """Return rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``.
 
-    On Tofino a byte cell is a pair, one half of which is the first packet of the last step
+    On Tofino a cell of ``rate_bytes`` is a pair; one half contains the bytes of the last step's first packet
     (p4src/tna/externs/rate_cells.p4).
     """
     octets = (octets >> np.uint64(32)) + (octets & _LAST)
@@ -51,19 +51,20 @@ class FlowReading:
     keys: FlowKeys
     rates: FlowRates
     slots: Slots | None
-    """How full the registers are; None if no flow had a packet, whose time would be the current one."""
+    """The registers' occupancy; None if no flow had a packet, because the newest packet's time serves as the current
+    time."""
 
 
 class FlowReader:
-    """Reads both registers whole and reports which flows had packets since the previous reading."""
+    """Reads both registers completely and reports which flows had packets since the previous reading."""
 
     def __init__(self) -> None:
         self._before: tuple[_Cells, _Cells] | None = None
         self._newest: int | None = None
-        """Time of the newest packet, in the cells' ticks."""
+        """Time of the newest packet at the previous reading, in the cells' ticks."""
 
     def rebase(self) -> None:
-        """Discard the previous reading: the next one only serves as a base."""
+        """Discard the previous reading, so that the next reading only serves as a base for later ones."""
         self._before = self._newest = None
 
     async def read(self, registers: Registers, options: NewsConfig) -> FlowReading:
@@ -80,9 +81,10 @@ class FlowReader:
         return FlowReading(keys, rates, self._slots(flow, flow[slots], step, registers.units))
 
     def _slots(self, flow: _Cells, changed: _Cells, step: int, units: Units) -> Slots | None:
-        """Return how full the registers are, at the newest packet's time.
+        """Return the registers' occupancy at the newest packet's time.
 
-        Only cells that have changed count for that time: older cells may stem from before a wrap of the clock.
+        The newest packet is sought only among cells that have changed: older cells may date from before the clock
+        wrapped.
         """
         if changed.size == 0:
             return None

@@ -1,4 +1,4 @@
-"""Brings a switch to a desired state by writing only what differs, and reads back what it holds."""
+"""Reads back a switch's entries and meters, and brings the switch to a desired state by writing only differences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ from .session import Session
 from .state import Neighbour, State
 from .targets.profile import most_looks, seeks_idle
 
-# An entry is written after those that it refers to; deletions run in the reverse order.
+# The switch requires this order: an entry is written after the entries that it refers to. Deletions run in the
+# reverse order.
 _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.PORTS, ports.entries),
     (Table.OWNED, local.entries),
@@ -72,41 +73,42 @@ _KEYLESS = (Table.TIMERS, Table.RATE_SETTINGS, Table.SAMPLING)
 
 @dataclass(slots=True)
 class Readback:
-    """What a switch holds, as read back: the entries, and the state that a controller continues from."""
+    """A switch's content as read back: the entries, and the state from which a controller continues."""
 
     entries: dict[Key, p4r.TableEntry]
     meters: dict[Meter, Mapping[int, Bucket]]
     rounded: bool = True
-    """The meters are as the switch returned them, rounded, not as they were written."""
+    """Whether the meters are as the switch returned them (rounded) rather than as they were written."""
     services: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
-    """Numbers of the services that the switch holds."""
+    """Numbers of the services in the switch, by endpoint."""
     origins: dict[Endpoint, InstalledServer] = field(default_factory=dict[Endpoint, InstalledServer])
-    """Every server that the switch holds."""
+    """Every server in the switch, by endpoint."""
     weights: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
-    """Selector weights by server number, of each service by its number."""
+    """For each service, by service number: the selector weights by server number."""
     draining: frozenset[int] = frozenset()
-    """Servers drained at run time."""
+    """Servers that were drained at run time."""
     ejected: frozenset[int] = frozenset()
-    """Ejected servers: they get only the new connections of the probe floor."""
+    """Ejected servers: they get only the small share of new connections that keeps them measured (the probe floor)."""
     absent: frozenset[int] = frozenset()
-    """Servers without an address in the switch: agents that did not answer."""
+    """Servers without an address in the switch: agents that had not answered the controller."""
     rules: Rules | None = None
     """Rules of the content services; None if no entry notes them."""
     neighbours: dict[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
     destinations: dict[Address, int] = field(default_factory=dict[Address, int])
     limits: dict[Address, float] = field(default_factory=dict[Address, float])
-    """Limits in connections per second that an earlier controller's flash-crowd control had set."""
+    """Limits, in connections per second, that an earlier controller's flash-crowd control had set."""
     caps: dict[int, Defaults] = field(default_factory=dict[int, Defaults])
-    """Caps of connections without a cap of their own, by server number."""
+    """Default caps, for connections without a cap of their own, by server number."""
 
 
 def wanted_entries(state: State, tables: Collection[Table] | None = None) -> list[P4TableEntry]:
-    """Return the table entries of a state, in the order of writing; only those of ``tables``, if given."""
+    """Return the table entries of a state, in the order of writing; with ``tables``, only the entries of these
+    tables."""
     return [entry for table, stage in _STAGES if tables is None or table in tables for entry in stage(state)]
 
 
 async def read_back(session: Session) -> Readback:
-    """Read back everything that a switch was programmed with. Raises SwitchError."""
+    """Read back all entries, meters and groups that a controller has written to a switch. Raises SwitchError."""
     defaults = (P4TableEntry(table, is_default_action=True) for table in _KEYLESS)
     entities = await session.read([P4TableEntry(), *defaults])
     limits = {int(reason) for reason in verdict.PuntReason}
@@ -136,9 +138,10 @@ async def reconcile(
 ) -> int:
     """Write what differs between ``readback`` and ``state``. Returns the number of updates. Raises SwitchError.
 
-    With ``tables``, only those and ``meters`` are compared. A state that is not complete needs the ``tables`` that a
-    decision changes, and of the meters only admission's. ``readback`` is updated, so that the next call writes only
-    what has changed since. After an error it is not: read the switch again.
+    ``tables``: compare only these tables and ``meters``. A state that is not complete requires ``tables`` to be the
+    tables that a decision changes, and ``meters`` to contain at most admission's meter. ``readback`` is updated, so
+    that the next call writes only what has changed since then. After an error ``readback`` is not updated: read the
+    switch again.
     """
     changes = changes_of(session, readback, state, tables, meters)
     await session.write(changes.updates)
@@ -156,7 +159,7 @@ class Changes:
 
     updates: list[p4r.Update]
     installed: dict[Key, p4r.TableEntry]
-    """Entries of the switch that were compared."""
+    """Those entries of the switch that were compared."""
     wanted: dict[Key, p4r.TableEntry]
     buckets: dict[Meter, Mapping[int, Bucket]]
 
@@ -192,7 +195,7 @@ def changes_of(
 
 
 def _cells_of_others(readback: Readback, meter: Meter, state: State) -> dict[int, Bucket]:
-    """Return the meter cells of services that an incomplete state does not cover."""
+    """Return the meter cells of services that an incomplete state does not contain; these cells stay unchanged."""
     if state.is_complete:
         return {}
     assert meter is Meter.ADMISSION, f"{meter} does not count by services"
@@ -203,8 +206,8 @@ def _cells_of_others(readback: Readback, meter: Meter, state: State) -> dict[int
 def _compared(
     readback: Readback, schema: P4Schema, state: State, tables: Collection[Table]
 ) -> dict[Key, p4r.TableEntry]:
-    """Return the switch's entries that may differ: all of the tables or, for some services only, those they can
-    have."""
+    """Return those of the switch's entries that may differ from the state: all entries of the tables or, if the state
+    contains only some services, only the entries that these services can have."""
     numbers = {table: info.id for table in tables if (info := schema.tables.get(table))}
     if state.is_complete:
         compared = set(numbers.values())
@@ -220,7 +223,8 @@ def _compared(
 
 
 def difference(installed: dict[Key, p4r.TableEntry], desired: dict[Key, p4r.TableEntry]) -> list[p4r.Update]:
-    """Return INSERTs and MODIFYs in the order of ``desired``, then DELETEs of other entries, the last stage's first."""
+    """Return INSERTs and MODIFYs in the order of ``desired``, then DELETEs of surplus entries in reverse stage
+    order."""
     updates: list[p4r.Update] = []
     for key, entry in desired.items():
         old = installed.get(key)
@@ -237,12 +241,13 @@ def difference(installed: dict[Key, p4r.TableEntry], desired: dict[Key, p4r.Tabl
 
 
 def _weights(entry: p4r.TableEntry) -> list[int]:
-    """Return a group's weights in ascending order. Most decisions change them, which saves comparing the members."""
+    """Return a group's weights in ascending order. Most decisions change weights, so a comparison of weights often
+    makes a comparison of the members unnecessary."""
     return sorted(m.weight for m in entry.action.action_profile_action_set.action_profile_actions)
 
 
 def _meaning(entry: p4r.TableEntry) -> object:
-    """Return what an entry does, in a canonical form: entries that do the same compare equal."""
+    """Return an entry's effect in a canonical form: entries with the same effect compare equal."""
     if entry.action.HasField("action_profile_action_set"):
         members = [
             (_call(member.action), member.weight)
@@ -263,7 +268,7 @@ def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> 
         for e in entities
         if e.meter_entry.meter_id == number
         and e.meter_entry.HasField("config")
-        # BMv2 returns the largest rates for a meter that was never set.
+        # BMv2 returns the largest possible rates for a meter that was never set.
         and e.meter_entry.config.cir < 1 << 32
     }
 
@@ -314,9 +319,9 @@ def _interpret(session: Session, readback: Readback) -> None:
 
 
 def _without_weight(readback: Readback) -> set[int]:
-    """Return the servers that their service's group leaves out, since they drain or are full.
+    """Return the servers that their service's group leaves out because they drain or are full.
 
-    Any other server has a weight of at least 1; an ejected one has that of the probe floor.
+    Any other server has a weight of at least 1, even an ejected server.
     """
     return {
         origin.id

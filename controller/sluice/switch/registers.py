@@ -24,17 +24,18 @@ from .thriftregisters import ThriftRegisters
 _SLICE = 8192
 
 _CELLS_PER_EXCHANGE = 8192
-"""Registers with at most this many cells in all are read in one exchange; larger ones in an exchange each."""
+"""If the requested registers have at most this many cells in total, one exchange reads all of them; otherwise each
+register is read in a separate exchange."""
 
 _SET_THRIFT = "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
 
 
 class Registers(Protocol):
-    """Cells of the switch's registers, by the register's full name (Register, TofinoRegister)."""
+    """Access to the cells of the switch's registers, by the register's full name (Register, TofinoRegister)."""
 
     @property
     def units(self) -> Units:
-        """The units of times in the cells."""
+        """The units of the times in the cells."""
         ...
 
     def has(self, register: str) -> bool:
@@ -67,7 +68,8 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """Registers as P4Runtime's RegisterEntry. Answers are decoded here, since finsy takes many times as long."""
+    """Register access by P4Runtime's RegisterEntry. This module decodes the answers itself, because finsy's decoding
+    takes many times as long."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -75,7 +77,7 @@ class P4RuntimeRegisters:
 
     @property
     def units(self) -> Units:
-        """The units of times in the cells."""
+        """The units of the times in the cells."""
         return self._session.target.units
 
     def has(self, register: str) -> bool:
@@ -98,7 +100,7 @@ class P4RuntimeRegisters:
             entry = entity.register_entry
             cells[entry.index.index] = self._value(entry)
             if count % _SLICE == 0:
-                await asyncio.sleep(0)  # lets other tasks run meanwhile
+                await asyncio.sleep(0)  # lets other tasks run in between
         try:
             return [cells[index] for index in (range(size) if indices is None else indices)]
         except KeyError as missing:
@@ -107,7 +109,7 @@ class P4RuntimeRegisters:
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """Read the cells at the same ``indices`` of several registers. Raises SwitchError.
 
-        One exchange serves all registers: with few cells the exchange costs more than they do.
+        One exchange reads all registers: for few cells, an exchange costs more time than the cells do.
         """
         if self._reads_all(len(indices), min(self._size(register) for register in registers)):
             positions = np.array(indices, np.int64)
@@ -129,7 +131,7 @@ class P4RuntimeRegisters:
     async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
         """Read all cells of several registers. Raises SwitchError.
 
-        65,536 cells take a few milliseconds, against some 80 ms if decoded as protobuf messages.
+        65,536 cells take a few milliseconds; decoded as protobuf messages, they would take some 80 ms.
         """
         if sum(map(self._size, registers)) <= _CELLS_PER_EXCHANGE:
             return await self._exchange(registers)
@@ -137,8 +139,8 @@ class P4RuntimeRegisters:
         return [column for (column,) in answers]
 
     async def _exchange(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """Read all cells of several registers in one exchange, which for small registers costs more than their
-        cells."""
+        """Read all cells of several registers in one exchange; for small registers, an exchange costs more time than
+        the cells do."""
         cells = [np.zeros(self._size(register), np.uint64) for register in registers]
         received = [np.zeros(column.size, bool) for column in cells]
         numbers = [self._number(register) for register in registers]
@@ -209,9 +211,9 @@ def cell_update(number: int, index: int, value: int) -> p4r.Update:
 
 
 async def open_registers(session: Session, thrift: str | None) -> Registers:
-    """Open the target's register access. Raises SwitchError, with the remedy, if there is none.
+    """Open the register access of the session's target. Raises SwitchError, with the remedy, if none is possible.
 
-    A switch that was taken for the embedded one but supports no registers over P4Runtime is BMv2.
+    If a switch was detected as the embedded switch but does not support registers over P4Runtime, it is BMv2.
     """
     if session.target.registers is RegisterAccess.THRIFT:
         if thrift is None:
@@ -220,7 +222,8 @@ async def open_registers(session: Session, thrift: str | None) -> Registers:
     try:
         await P4RuntimeRegisters(session).read(Register.LEDGER_SYN, [0])
     except NotImplementedError as error:
-        # simple_switch_grpc: "Register reads are not supported yet" (UNIMPLEMENTED, p4lang/PI issue 376).
+        # The server is simple_switch_grpc: "Register reads are not supported yet" (UNIMPLEMENTED, p4lang/PI issue
+        # 376).
         if thrift is None:
             raise SwitchError(
                 f"switch {session.address}: no register access over P4Runtime ({error}); {_SET_THRIFT}"

@@ -1,4 +1,4 @@
-"""Table resources: the servers whose TCP resources the switch manages, and their connections' default caps."""
+"""Table resources: the servers whose TCP windows the switch manages, and the default caps of their connections."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each server of a service with ``resources``, draining or not: its open connections stay
-    managed.
+    """Yield an entry for each server of a service with ``resources``. A draining server has one, too: its open
+    connections stay managed.
 
-    A server that is no longer configured has no entry, and so its connections are no longer managed.
+    A server that is no longer configured has no entry, so the switch no longer manages its connections.
     """
     for service in state.plan.services:
         options = service.config.resources

@@ -1,4 +1,5 @@
-"""The generation of all content services' rules: what a switch remembers under another generation is void."""
+"""The generation (a version number) of all content services' rules. What the switch remembers about clients under
+another generation is void."""
 
 from __future__ import annotations
 
@@ -14,23 +15,25 @@ _LARGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A generation, and a digest of the rules that it stands for."""
+    """A generation number, and a digest of the content rules to which the number refers."""
 
     generation: int = 1
     digest: bytes = b""
 
     def metadata(self) -> bytes:
-        """Return metadata that notes generation and digest, for a restarted controller to read.
+        """Return metadata that contains generation and digest, so that a restarted controller can read both.
 
-        The entry's own parameter does not suffice: for a service without agents it is UNREAD.
+        The generation in the entry's action parameter does not suffice: for a service without agents the parameter is
+        UNREAD.
         """
         return _NOTE + self.digest + b"," + str(self.generation).encode()
 
     def following(self, config: Config) -> Rules:
-        """Return the rules of a configuration that takes over from this one.
+        """Return the rules of a configuration that replaces the present one.
 
-        The generation stays the same as long as requests go to the same servers and guesses are configured as before. A
-        change of guesses must begin a new one: otherwise remembered clients would still be guessed for.
+        The generation stays the same as long as requests are assigned to the same servers and the configuration of
+        guesses does not change. A change of that configuration must begin a new generation: otherwise the switch would
+        still guess the servers of remembered clients.
         """
         digest = _digest(config)
         if digest == self.digest or not self.digest:
@@ -39,7 +42,8 @@ class Rules:
 
 
 def read(generation: int, metadata: bytes) -> Rules | None:
-    """Return the rules that an entry's parameter and metadata state; None if the metadata has no note."""
+    """Return the rules that an entry's action parameter and metadata contain; None if the metadata contains no
+    rules."""
     if not metadata.startswith(_NOTE):
         return None
     digest, _, metadata = metadata.removeprefix(_NOTE).partition(b",")

@@ -22,17 +22,17 @@ def settings(state: State) -> Iterator[P4TableEntry]:
 
 
 class SampleReader:
-    """Reads the samples that entered the ring since the previous reading."""
+    """Reads the samples that the switch has added to its ring buffer since the previous reading."""
 
     def __init__(self) -> None:
         self._next: int | None = None
 
     def rebase(self) -> None:
-        """Skip the samples that the ring will hold at the next reading."""
+        """Skip all samples that are in the ring buffer at the next reading."""
         self._next = None
 
     async def read(self, registers: Registers) -> Sequence[Packed]:
-        """Return the new samples' destinations, oldest first, at most SAMPLES; none at the first call. Raises
+        """Return the destinations of the new samples, oldest first, at most SAMPLES; none at the first call. Raises
         SwitchError."""
         (end,) = await registers.read(Register.SAMPLE_NEXT, [0])
         start, self._next = self._next, end

@@ -1,4 +1,5 @@
-"""Stage second_look: each server's open connections, and a correction for those whose end the switch did not see."""
+"""Stage second_look, which compares servers for a new connection: each server's number of open connections, and a
+correction for connections whose end the switch did not see."""
 
 from __future__ import annotations
 
@@ -19,16 +20,18 @@ STALE = (
     Register.STALE_FOURTH,
     Register.STALE_IDLE,
 )
-"""Copies of the correction: one for each server that a second look compares, in order, and one for idle servers.
+"""Registers with copies of the correction. For a new connection the switch compares up to four servers, each by its own
+copy, in this order; idle servers have the last copy.
 
-A program has the first two or all. The first is read back to find what was written, so it is written last.
+A program has either the first two registers or all of them. The first register is written last, because the module
+reads it back to learn which correction was written completely.
 """
 
 _WRAP = 1 << 32
 
 
 async def read_loads(registers: Registers, servers: Sequence[int]) -> dict[int, int]:
-    """Read the open connections of the given servers, as the second look counts them. Raises SwitchError."""
+    """Read the open connections of the given servers, as the switch counts them for comparisons. Raises SwitchError."""
     loads, stale = await registers.columns((Register.LOAD_FIRST, Register.STALE_FIRST), servers)
     return {
         server: _signed(load - stale_count) for server, load, stale_count in zip(servers, loads, stale, strict=True)
@@ -36,22 +39,23 @@ async def read_loads(registers: Registers, servers: Sequence[int]) -> dict[int, 
 
 
 def _signed(value: int) -> int:
-    """Return a difference of two cells that wrap at 2^32. A negative one is momentary, and counts as 0."""
+    """Return a difference of two cells that wrap at 2^32. A negative difference is a momentary state, and counts as
+    0."""
     return value % _WRAP if value % _WRAP < _WRAP // 2 else 0
 
 
 def count_expired(slots: Slots, unexpired: NDArray[np.bool_]) -> list[int]:
-    """Return the number of open connections per server whose slots have expired without a FIN or RST."""
+    """Return, for each server, the number of open connections whose slots have expired without a FIN or RST."""
     expired = ~unexpired & slots.open & (slots.servers < SERVERS)
     return np.bincount(slots.servers[expired], minlength=SERVERS).tolist()
 
 
 async def correct(registers: Registers, servers: Sequence[int], expired: Sequence[int]) -> dict[int, int]:
-    """Subtract connections that ended unseen from the loads. Returns the new corrections that differ. Raises
-    SwitchError.
+    """Subtract connections whose end the switch did not see from the loads. Returns the corrections that have changed.
 
-    Those connections either lost their slot to another connection or are in an expired one. The loads themselves are
-    neither read nor written, so that connections that begin and end meanwhile are counted right.
+    Those connections either lost their slot to another connection or have an expired slot. The loads themselves are
+    neither read nor written, so connections that begin or end in the meantime are counted correctly. Raises
+    SwitchError.
     """
     copies = [register for register in STALE if registers.has(register)]
     evicted, written = await registers.columns((Register.LOAD_EVICTED, Register.STALE_FIRST), servers)

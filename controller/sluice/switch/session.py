@@ -23,7 +23,7 @@ from .targets import Profile
 _log = logger("session")
 
 _ANSWER_S = 10.0
-"""Seconds within which the switch must answer the arbitration."""
+"""Seconds within which the switch must answer the request for arbitration."""
 
 _READ = "/p4.v1.P4Runtime/Read"
 _WRITE = "/p4.v1.P4Runtime/Write"
@@ -36,32 +36,33 @@ _LISTEN_S = 10.0
 """Seconds between the requests by which a backup controller checks that the switch still answers."""
 
 BATCH = 500
-"""Most updates in one WriteRequest: this keeps a request well below gRPC's default limit of 4 MB."""
+"""The largest number of updates in one WriteRequest; it keeps a request well below gRPC's default limit of 4 MB."""
 
 _WAITING = 256
-"""Most packets that wait for the controller, and as many digests. Later ones are dropped; the switch limits their rate,
-too."""
+"""The largest number of packets, and of digests, that wait until the controller reads them. Later ones are dropped. The
+switch limits their rate, too."""
 
 
 class Role(Enum):
-    """The session's role by the switch's arbitration."""
+    """The session's role, as decided by the switch's arbitration."""
 
     PRIMARY = auto()
     BACKUP = auto()
 
 
 _NO_PROGRAM = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
-"""Codes of the answer if the switch does not run this session's program.
+"""Status codes with which a switch answers if it does not run this session's program.
 
 simple_switch_grpc answers FAILED_PRECONDITION ("No forwarding pipeline config set for this device"). The last code
-means a program without our cookie that exceeds gRPC's 4 MB: another program, or one that others loaded.
+means that the answer exceeds gRPC's 4 MB because the program has no cookie of sluice: it is another program, or one
+that another controller loaded.
 """
 
 _T = TypeVar("_T")
 
 
 async def _all_of(queue: asyncio.Queue[_T]) -> list[_T]:
-    """Wait for an item, then return all that the queue holds."""
+    """Wait for an item, then return all items in the queue."""
     items = [await queue.get()]
     while not queue.empty():
         items.append(queue.get_nowait())
@@ -69,20 +70,21 @@ async def _all_of(queue: asyncio.Queue[_T]) -> list[_T]:
 
 
 def standby_election_id() -> int:
-    """Return an election id below those of all controllers that started earlier, so that a later one becomes a
-    backup."""
+    """Return an election id that falls with time: a controller that starts later bids less than its predecessors, and
+    becomes a backup."""
     return (1 << 62) - time.time_ns() // 1_000_000
 
 
 class Session:
-    """An open stream to a switch, as an asynchronous context manager. Raises SwitchLost when the stream ends."""
+    """An open stream to a switch, as an asynchronous context manager. Its methods raise SwitchLost when the stream
+    ends."""
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int | None = None) -> None:
         self.address = address
         self.device_id = device_id
         self.pipeline = pipeline
         self.target: Profile = pipeline.target
-        """The target's profile; ``open_registers`` corrects it if the registers show another target."""
+        """The target's profile; ``open_registers`` corrects it if the switch's register access shows another target."""
         self.dropped_messages = 0
         """Packets and digests that were dropped because the controller had not yet read earlier ones."""
         self.sent_packets = 0
@@ -127,7 +129,7 @@ class Session:
                 await self._receiver
         await self._client.close()
 
-    # -- arbitration
+    # -- arbitration of the primary controller
 
     @property
     def is_primary(self) -> bool:
@@ -137,7 +139,7 @@ class Session:
     async def until_primary(self) -> None:
         """Wait until this session is primary. Raises SwitchLost if the stream ends or the switch stops answering.
 
-        The switch is asked regularly, since TCP does not notice the loss of a connection over which nothing is sent.
+        The session sends the switch regular requests, since TCP does not detect the loss of an idle connection.
         """
         primary = asyncio.create_task(self._until(Role.PRIMARY), name="until-primary")
         try:
@@ -148,7 +150,7 @@ class Session:
         await primary
 
     async def _check_answers(self) -> None:
-        """Raise SwitchLost if the switch does not answer; a refusal is an answer."""
+        """Raise SwitchLost if the switch does not answer; a refusal counts as an answer."""
         try:
             await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
         except P4ClientError as error:
@@ -156,8 +158,8 @@ class Session:
                 raise lost from error
 
     async def until_ended(self) -> None:
-        """Wait until the session ends. Raises SwitchLost when the stream ends, NotPrimary when another controller takes
-        over."""
+        """Wait until the session ends. Raises SwitchLost when the stream ends, and NotPrimary when another controller
+        becomes primary."""
         await self._until(Role.BACKUP)
         raise NotPrimary(f"switch {self.address}: another controller has taken over")
 
@@ -186,11 +188,11 @@ class Session:
         role = Role.BACKUP
         match message.status.code:
             case GRPCStatusCode.OK:
-                # simple_switch_grpc sends OK, with a smaller election id, to the backup that it promotes by itself.
+                # simple_switch_grpc sends OK, with a smaller election id, to the backup that it promotes on its own.
                 role = Role.PRIMARY
             case GRPCStatusCode.NOT_FOUND:
-                # There is no primary any more. To become it, bid at least the highest election id that the switch has
-                # seen.
+                # There is no primary any more. To become primary, bid at least the highest election id that the
+                # switch has received.
                 _log.info("no primary; bidding", extra={"highest": highest})
                 await self._bid(max(self._election_id, highest + 1))
                 return
@@ -207,14 +209,14 @@ class Session:
         if isinstance(message, (p4r.WriteRequest, p4r.SetForwardingPipelineConfigRequest)):
             message.election_id.CopyFrom(U128.encode(self._election_id))
 
-    # -- stream
+    # -- messages of the stream
 
     async def _receive(self) -> None:
         while True:
             try:
                 message = await self._client.receive()
             except P4ClientError as error:
-                # simple_switch_grpc: "Election id already exists". The next session bids another id.
+                # simple_switch_grpc reports "Election id already exists". The next session bids another id.
                 raise SwitchLost(f"switch {self.address}: the stream ended: {error.message}") from error
             except (RuntimeError, grpc.aio.UsageError) as error:
                 raise SwitchLost(f"switch {self.address}: the stream ended") from error
@@ -236,7 +238,7 @@ class Session:
         except asyncio.QueueFull:
             self.dropped_messages += 1
         except (ValueError, KeyError) as error:
-            # The message is from a program that is about to be replaced.
+            # The message belongs to a program that is about to be replaced.
             _log.debug("message not understood", extra={"error": str(error)})
 
     def _stream_ended(self, task: asyncio.Task[None]) -> None:
@@ -258,10 +260,10 @@ class Session:
         return await _all_of(self._digests)
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
-        """Have the switch send a frame unchanged. Raises SwitchError."""
+        """Let the switch send a frame, unchanged, out of a port. Raises SwitchError."""
         packet = entity.P4PacketOut(payload, egress_port=egress_port)
         try:
-            # gRPC ends a stream whose writer is cancelled, and with the stream ends the primary role.
+            # If a writer is cancelled, gRPC ends the stream, and the session loses the primary role.
             await asyncio.shield(self._write_message(packet.encode_update(self.pipeline.schema)))
             self.sent_packets += 1
         except P4ClientError as error:
@@ -273,7 +275,7 @@ class Session:
         async with self._writing:
             await self._client.send(message)
 
-    # -- pipeline
+    # -- loading of the program
 
     async def runs_pipeline(self) -> bool:
         """Return whether the switch already runs this session's program. Raises SwitchError."""
@@ -288,7 +290,8 @@ class Session:
         return self.pipeline.is_same(reply.config)
 
     async def runs_another_version(self) -> bool:
-        """Return whether the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
+        """Return whether the switch's program has the same name, by its P4Info, as this session's. Raises
+        SwitchError."""
         try:
             reply = await self._config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
         except P4ClientError as error:
@@ -298,10 +301,10 @@ class Session:
         return bool(reply.config.p4info.pkg_info.name) and reply.config.p4info.pkg_info.name == self.pipeline.name
 
     async def push_pipeline(self, *, keep: bool = False) -> None:
-        """Load the program. Connections and all other state of the switch are lost. Raises SwitchError.
+        """Load the program. The switch loses its connections and all other state. Raises SwitchError.
 
-        With ``keep``, the switch either keeps all state, or refuses and changes nothing. BMv2 refuses every program
-        with an indirect meter or counter.
+        ``keep``: the switch either keeps all state or refuses the program without any change. BMv2 refuses every
+        program with an indirect meter or counter.
         """
         actions = p4r.SetForwardingPipelineConfigRequest
         request = p4r.SetForwardingPipelineConfigRequest(
@@ -320,7 +323,7 @@ class Session:
             failed = P4ClientError(error, "SetForwardingPipelineConfigRequest")
             raise translated(failed, self.address, "load the program") from error
 
-    # -- entities
+    # -- reads and writes of entities
 
     async def read(self, entities: Iterable[entity.P4Entity]) -> list[p4r.Entity]:
         """Read entities as protobuf messages. Raises SwitchError."""
@@ -328,7 +331,7 @@ class Session:
         return [entity for answer in answers for entity in p4r.ReadResponse.FromString(answer).entities]
 
     async def read_bytes(self, entities: Iterable[entity.P4Entity]) -> list[bytes]:
-        """Read entities; return serialised ReadResponses, for callers that decode them faster. Raises SwitchError."""
+        """Read entities and return serialised ReadResponses, for callers with a faster decoder. Raises SwitchError."""
         request = p4r.ReadRequest(
             device_id=self.device_id, entities=[item.encode(self.pipeline.schema) for item in entities]
         )
@@ -345,18 +348,19 @@ class Session:
             raise translated(failed, self.address, "read") from error
 
     async def write(self, updates: Sequence[p4r.Update]) -> None:
-        """Write in requests of at most BATCH updates. Raises SwitchError, which quotes the update that failed."""
+        """Write the updates, at most BATCH per request. Raises SwitchError, which quotes the update that failed."""
         for start in range(0, len(updates), BATCH):
             request = p4r.WriteRequest(device_id=self.device_id, updates=updates[start : start + BATCH])
             self._complete(request)
             await self._write(request.SerializeToString())
 
     async def write_bytes(self, updates: bytes) -> None:
-        """Write updates, in a serialised WriteRequest's encoding, in one request. Raises SwitchError as ``write``
+        """Write updates, which are encoded as fields of a WriteRequest, in one request. Raises SwitchError as ``write``
         does."""
         request = p4r.WriteRequest(device_id=self.device_id)
         self._complete(request)
-        # Concatenated encodings of two messages are the encoding of one with the fields of both.
+        # Protobuf: the concatenation of two messages' encodings is the encoding of one message with the fields of
+        # both.
         await self._write(request.SerializeToString() + updates)
 
     async def _write(self, content: bytes) -> None:
@@ -372,7 +376,7 @@ class Session:
     async def _config(
         self, kind: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
     ) -> p4r.GetForwardingPipelineConfigResponse:
-        """Return the switch's program as it reports it. Raises P4ClientError; SwitchLost if there is no answer."""
+        """Return the program that the switch reports. Raises P4ClientError, and SwitchLost without an answer."""
         request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=kind)
         call: Any = self._channel.unary_unary(
             _CONFIG,
@@ -397,7 +401,7 @@ class Session:
     async def _answered(self, doing: str, within_s: float | None = None) -> AsyncGenerator[None]:
         """Raise SwitchLost if the body takes longer than ``within_s``, by the event loop's clock.
 
-        A gRPC deadline would also run while this process is stopped, and then blame the switch.
+        A gRPC deadline would also expire while this process is stopped, and the error would wrongly blame the switch.
         """
         within_s = self.target.answer_s if within_s is None else within_s
         try:

@@ -6,20 +6,22 @@ from sluice.dataplane.units import Units
 
 _WRAP = 1 << 32
 _DRIFT = 1e-4
-"""Relative drift that the clocks of two ordinary machines do not exceed."""
+"""The largest relative drift between the clocks of two ordinary machines."""
 
 
 class SwitchClock:
     """A lower bound of the switch's time, in the connection table's ticks modulo 2^32.
 
-    A stamp is never later than the switch's time, but may be minutes earlier: an ending connection's last stamp is
-    older than those of live ones. So the bound continues from the best stamp ever read.
+    A stamp is never later than the switch's time, but may be minutes earlier: the last stamp of an ending connection is
+    older than those of live connections. So the bound continues from the stamp that has yielded the latest bound so
+    far.
     """
 
     def __init__(self, units: Units) -> None:
         self._units = units
         self._best: tuple[float, int] | None = None
-        """When the best stamp was read, by the controller's clock, and the stamp."""
+        """The stamp that has yielded the latest bound, preceded by the time of its reading in seconds of the
+        controller's clock."""
 
     def at(self, now_s: float, newest: int) -> int:
         """Return the bound at the controller's time ``now_s``; ``newest`` is the newest stamp in the table."""

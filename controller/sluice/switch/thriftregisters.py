@@ -19,7 +19,8 @@ from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
 
 _MOST_SINGLE = 16
-"""Up to this many cells are read one by one (30-70 us each); more of them by one call for the whole register."""
+"""The largest number of cells that are read one by one (30-70 us each); more cells are read by one call for the
+complete register."""
 
 _TIMEOUT_S = 10.0
 
@@ -37,14 +38,14 @@ class ThriftRegisters:
 
     @classmethod
     async def open(cls, address: str) -> ThriftRegisters:
-        """Connect. Raises SwitchError if nothing answers there."""
+        """Connect to the Thrift server at ``address`` (HOST:PORT). Raises SwitchError if no server answers there."""
         registers = cls(address)
         await registers.read(Register.LEDGER_SYN, [0])
         return registers
 
     @property
     def units(self) -> Units:
-        """The units of times in the cells."""
+        """The units of the times in the cells."""
         return MICROSECONDS
 
     def has(self, register: str) -> bool:
@@ -72,7 +73,7 @@ class ThriftRegisters:
         await self.write_cells(register, {index: value})
 
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
-        """Write cells, with one call for each: Thrift has no call for several. Raises SwitchError."""
+        """Write cells, with one call per cell: Thrift has no call for several cells. Raises SwitchError."""
         await asyncio.to_thread(self._write, str(register), list(cells.items()))
 
     def _write(self, register: str, cells: Sequence[tuple[int, int]]) -> None:

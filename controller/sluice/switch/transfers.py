@@ -1,7 +1,7 @@
-"""Stage transfers: measurements of sampled transfers, cumulative, and their differences over an interval.
+"""Stage transfers: cumulative measurements of sampled TCP transfers, and their differences over an interval.
 
-Packets change the cells while they are read. So counts are cumulative and their differences wrap, and a slot whose
-owner changes meanwhile is left out.
+Packets change the cells while the controller reads them. Therefore counts are cumulative and their differences wrap,
+and a slot whose transfer is replaced by another during the reading is left out.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ from sluice.resources.need import Reading
 from .registers import Registers
 
 LEAST_RTO_S = 0.2
-"""What Linux adds at least to the smoothed round trip for its retransmission timeout; RFC 6298 has 1 s in all."""
+"""The least time that Linux adds to the smoothed round trip for its retransmission timeout; RFC 6298 requires 1 s for
+the sum."""
 
 _FLIGHT_CELLS = (Register.TRANSFER_EDGE, Register.TRANSFER_ACKED)
-"""Registers read in one exchange. Between two exchanges a round trip may pass, and the bytes in flight would seem 0."""
+"""Registers that are read in one exchange. If they were read in two exchanges, a round trip might pass between them,
+and the bytes in flight would seem to be 0."""
 _CELLS = (
     Register.TRANSFER_ACTIVITY,
     Register.TRANSFER_LEAST,
@@ -45,7 +47,7 @@ _CELLS = (
     Register.TRANSFER_FLIGHT,
 )
 _LATER = 4
-"""Most intervals that may begin while the cells are read."""
+"""The largest number of intervals that may begin while the cells are read."""
 
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
@@ -53,37 +55,39 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """One element of each column per slot. Counts are cumulative from a transfer's beginning, and wrap."""
+    """Measurements of transfers: one element per slot in each column. Counts are cumulative from a transfer's
+    beginning, and wrap at the stated width."""
 
     flow: Counts
-    """Number of the connection's slot in the connection table, both ways counted in one; -1: the slot has no
-    transfer."""
+    """Number of the connection's slot in the connection table, where the slots of way 2 follow those of way 1; -1: the
+    slot has no transfer."""
     fingerprint: Counts
     server: Counts
     segments: Counts
-    """Segments with payload, including retransmissions; 28 bits."""
+    """Segments with payload, including retransmissions; 28 bits wide."""
     sent: Counts
-    """Bytes sent, each counted once; 35 bits."""
+    """Payload bytes sent, retransmissions not counted again; 35 bits wide."""
     again: Counts
-    """Retransmitted segments; 16 bits."""
+    """Retransmitted segments; 16 bits wide."""
     losses: Counts
-    """Loss events, at most one a window, as the sender counts them; 16 bits."""
+    """Loss events, at most one per window, as the sender counts them; 16 bits wide."""
     timeouts: Counts
-    """Retransmissions after a silence, which count as timeouts; 11 bits."""
+    """Retransmissions after a silence, which count as timeouts; 11 bits wide."""
     probes: Counts
-    """Retransmissions that are tail-loss probes: loss events only where a probe has repaired a loss; 10 bits."""
+    """Retransmissions that are tail-loss probes; a probe is a loss event only if it repaired a loss. 10 bits wide."""
     holes: Counts
-    """Segments that arrived ahead of missing ones, which were lost or delayed before the switch; 10 bits."""
+    """Segments that arrived although earlier segments, lost or delayed before the switch, were missing; 10 bits
+    wide."""
     rtt_sum_us: Counts
-    """Sum of the round-trip samples; 40 bits."""
+    """Sum of the round-trip samples, in microseconds; 40 bits wide."""
     rtt_count: Counts
-    """Number of round-trip samples; 23 bits."""
+    """Number of round-trip samples; 23 bits wide."""
     least_rtt_s: Times
-    """Least round trip of the last minutes; NaN before the first sample."""
+    """Least round trip of the last minutes, in seconds; NaN before the first sample."""
     flight: Counts
-    """Largest number of bytes in flight in the last one to two seconds, up to 63 too many; 0 if nothing was sent."""
+    """Largest number of bytes in flight in the last one to two seconds, at most 63 too large; 0 if nothing was sent."""
     under_way: Counts
-    """Bytes not yet acknowledged; off by a packet or two if the cells changed while they were read."""
+    """Bytes not yet acknowledged; wrong by a packet or two if the cells changed while they were read."""
     mss: Counts
     """The largest segment's payload, in bytes."""
     silent_s: Times
@@ -91,12 +95,12 @@ class Transfers:
 
     @property
     def rtt_s(self) -> Times:
-        """The whole transfer's mean round trip, in seconds; NaN without a sample."""
+        """The mean round trip of the complete transfer, in seconds; NaN without a sample."""
         return _mean(self.rtt_sum_us, self.rtt_count)
 
     def since(self, before: Transfers | None) -> Reading:
-        """Return the changes since the reading ``before``. Without it, or for a slot with a new transfer, return all
-        counts."""
+        """Return the changes since the reading ``before``. Without ``before``, or for a slot with a new transfer,
+        return the full counts."""
         same = np.zeros(self.flow.size, np.bool_)
         if before is not None:
             same = (self.flow == before.flow) & (self.fingerprint == before.fingerprint) & (self.sent >= before.sent)
@@ -122,7 +126,7 @@ class Transfers:
 
 
 def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
-    """Return the columns from whole registers of the switch or of the model."""
+    """Return the columns from complete registers, either of the switch or of its model."""
     column = {register: values.astype(np.int64) for register, values in cells.items()}
     owner, edge = column[Register.TRANSFER_OWNER], column[Register.TRANSFER_EDGE]
     sent, rtt = column[Register.TRANSFER_SENT], column[Register.TRANSFER_RTT]
@@ -171,10 +175,11 @@ def _mean(total_us: Counts, count: Counts) -> Times:
 
 
 def _flight(cells: Counts, latest_us: int, silent_us: Counts) -> Counts:
-    """Return the larger flight of the current and the previous interval, in bytes; 0 if both are over.
+    """Return the larger flight of the current and the previous interval, in bytes; 0 if both intervals are over.
 
-    The cells are read after ``latest_us``, so a cell may be of a later interval; its age counts as 0. Interval numbers
-    wrap after 9.5 hours, so a slot that was silent for longer than a reading takes has no flight.
+    The cells are read after ``latest_us``, so a cell may belong to a later interval; its age then counts as 0. Interval
+    numbers wrap after 9.5 hours, so the flight of a slot counts as 0 if the slot was silent for more than _LATER
+    intervals.
     """
     age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS) + _LATER) % (1 << 15) - _LATER
     now, before = _field(cells, 0, FLIGHT_BITS), _field(cells, FLIGHT_BITS, FLIGHT_BITS)

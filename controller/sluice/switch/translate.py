@@ -1,4 +1,4 @@
-"""Stage translate: each server's address and port, and whether new connections may go to it."""
+"""Stage translate: each server's address and port, and whether new connections may go to the server."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from sluice.names import Action, Table
 from .state import State
 
 DRAINING = b"drain"
-"""An entry's metadata for a drained server; the switch stores metadata without interpreting it."""
+"""The entry's metadata that marks a drained server; the switch stores metadata without interpreting it."""
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each server, configured or retired, except for absent agents: their packets go to another
-    agent.
+    """Yield an entry for each server, configured or retired, except absent agents: another agent receives their
+    packets.
 
-    ``draining`` set: packets of a new connection whose client and port still have a pin to the server go elsewhere. A
-    full server of a group has it set, too, so that new connections of remembered clients go elsewhere.
+    If an entry's ``draining`` is set, the server gets no new connection, even if its client's address and port still
+    have a pin (an entry in the connection table) to the server. A full server of a group has the parameter set, too, so
+    that new connections of remembered clients go to other servers.
     """
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),

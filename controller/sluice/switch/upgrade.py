@@ -1,8 +1,8 @@
-"""Brings a switch to run this controller's program, with its connections where the switch can keep them.
+"""Makes a switch run this controller's program, and preserves its connections if the switch can keep its state.
 
-A switch that runs another version of sluice's program holds connections. It is asked to keep its state
-(RECONCILE_AND_COMMIT: it keeps all of it or changes nothing). If it cannot, its program is replaced only if that was
-ordered.
+A switch that runs another version of sluice's program may have connections. The controller first requests a replacement
+that keeps all state or changes nothing (RECONCILE_AND_COMMIT). If the switch refuses, its program is replaced only if
+the operator has allowed the loss of connections.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _log = logger("upgrade")
 
 
 class Program(Enum):
-    """How the switch came to run the program; the value completes a sentence for users."""
+    """How the switch came to run the program; each value completes a sentence of a message for users."""
 
     RUNNING = "it ran this program already"
     REPLACED = "its program was replaced, and its state kept"
@@ -26,14 +26,14 @@ class Program(Enum):
 
     @property
     def adopted(self) -> bool:
-        """Whether the switch still holds an earlier controller's entries, and its connections."""
+        """Whether the switch still contains an earlier controller's entries, and connections."""
         return self is not Program.LOADED
 
 
 async def ensure_program(session: Session, *, may_end_connections: bool) -> Program:
-    """Make the switch run the session's program. Raises SwitchError, and changes nothing then.
+    """Make the switch run the session's program. Raises SwitchError, in which case nothing has changed.
 
-    ``may_end_connections``: another version may be replaced even though that ends the switch's connections.
+    ``may_end_connections``: allows a replacement of another version even if the switch's connections end.
     """
     if await session.runs_pipeline():
         return Program.RUNNING
@@ -54,7 +54,8 @@ async def ensure_program(session: Session, *, may_end_connections: bool) -> Prog
 
 
 async def _keep(session: Session) -> str | None:
-    """Replace the program and keep the state. Returns why that was not possible; None if it was. Raises SwitchError."""
+    """Replace the program and keep the state. Returns why the switch cannot do so, or None after success. Raises
+    SwitchError."""
     if not session.target.reconciles:
         return f"a switch of the kind {session.target.name} loses all state with its program"
     _log.info("asking the switch to replace its program and to keep its state")

@@ -1,4 +1,4 @@
-"""Stage verdict: the rate limits of packets to the controller, and the counters of drops and punts."""
+"""Stage verdict: the rate limits of packets to the controller (punts), and the counters of drops and punts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .state import State
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """Return the punt limits by PuntReason."""
+    """Return the rate limit of punts (packets to the controller) for each PuntReason."""
     limits = state.plan.config.punts
     bucket = Bucket(limits.rate_per_s, limits.burst)
     return {int(reason): bucket for reason in PuntReason if reason is not PuntReason.NONE}
@@ -31,12 +31,12 @@ class Traffic:
     punts: Mapping[str, int]
     punts_limited: Mapping[str, int]
     services: Mapping[int, Mapping[str, int | None]]
-    """Counts of each service by the names of `columns.SERVICE`; None for those that the switch's program does not
-    have."""
+    """For each service, by service number: counts by the names of `columns.SERVICE`. A count that the switch's program
+    lacks is None."""
 
 
 async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
-    """Read every counter that users see. Raises SwitchError."""
+    """Return every counter that users see. Raises SwitchError."""
     available = {counter: info.id for counter in Counter if (info := session.pipeline.schema.counters.get(counter))}
     per_service = columns.counters(columns.SERVICE)
     cells_to_read = [

@@ -1,1 +1,1 @@
-"""What the controller shows of itself: status, explanations, metrics, the control socket, and texts for a terminal."""
+"""The controller's views for users: status, explanations, metrics, the control socket, and texts for a terminal."""

@@ -1,4 +1,4 @@
-"""The control socket: a Unix socket that takes one JSON request per line and returns one JSON answer per line."""
+"""The control socket: a Unix socket that accepts one JSON request per line and returns one JSON answer per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ControlInUse(Exception):
 
 
 async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, Any]:
-    """Execute one command. Errors of the request or of the switch are not raised: the answer reports them."""
+    """Execute one command. Errors of the request or of the switch are not raised; the answer reports them."""
     try:
         match request.get("command"):
             case "status":
@@ -60,9 +60,9 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
 
 @asynccontextmanager
 async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
-    """Listen for commands. Raises ControlInUse, and OSError with the path if the socket cannot be created.
+    """Listen for commands. Raises ControlInUse, or OSError with the path if the socket cannot be created.
 
-    Only the owner can use the socket. A socket that a former controller left behind is replaced.
+    Only the controller's user can use the socket. A socket that a former controller left behind is replaced.
     """
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +90,7 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
 
 
 def _follows(line: bytes) -> bool:
-    """Return whether a request asks for events as they happen, until the client disconnects."""
+    """Return whether a request subscribes to events, which are sent as they occur until the client disconnects."""
     try:
         request = json.loads(line)
     except ValueError:

@@ -33,7 +33,7 @@ _KEYS, _SERVERS = (Register.PIN_KEY_1, Register.PIN_KEY_2), (Register.PIN_SERVER
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The connections that a user asks about: a client's, from one port or from all, to a service."""
+    """The connections that a user inquires about: those of a client, from one port or from all ports, to a service."""
 
     client: Address
     port: int | None
@@ -61,7 +61,7 @@ class Slot:
 
     @property
     def stamp(self) -> int:
-        """The stamp of the last packet that renewed the slot, in the table's ticks."""
+        """The time of the last packet that renewed the slot, in the table's ticks."""
         return self.key % WRAP
 
 
@@ -87,8 +87,8 @@ def question(world: World, client: str, service: str) -> Question:
 
 
 async def explain(controller: Controller, client: str, service: str) -> dict[str, Any]:
-    """Return a client's pins, and what the switch would do with its next SYN. Reads only. Raises Refused,
-    SwitchError."""
+    """Return a client's pins (its entries in the connection table), and the switch's predicted treatment of the
+    client's next SYN. Reads only. Raises Refused, SwitchError."""
     world, link = controller.world, controller.leading()
     subject = question(world, client, service)
     if link.registers.units.pin_states:
@@ -111,19 +111,19 @@ async def explain(controller: Controller, client: str, service: str) -> dict[str
 
 
 async def _read_slot(link: Link, subject: Question, port: int) -> list[Slot]:
-    """Return the slot of one connection, read by its index; an empty list without one."""
+    """Return the slot of one connection, read by its index; an empty list if the connection has no slot."""
     place = subject.connection(port).place_in(link.size(Register.PIN_KEY_1))
     slots: list[Slot] = []
     for way, cell in enumerate((place.slot_1, place.slot_2)):
         (key,), (server,) = await link.registers.columns((_KEYS[way], _SERVERS[way]), [cell])
         if key and key >> FINGERPRINT_SHIFT == place.fingerprint:
             slots.append(Slot(port, way + 1, cell, key, server))
-    return slots[:1]  # like the switch, prefer the first way's slot
+    return slots[:1]  # way 1 has precedence, as in the switch
 
 
 async def _read_slots(link: Link, subject: Question) -> list[Slot]:
-    """Return the slots of the client's connections from all ports. A cell does not show its connection's port, so the
-    whole table is read and compared with the fingerprints of all ports."""
+    """Return the slots of the client's connections from all ports. A cell does not contain its connection's port.
+    Therefore the complete table is read and compared with the fingerprints of all ports."""
     columns = await link.registers.arrays([*_KEYS, *_SERVERS])
     size = columns[0].size
 
@@ -142,7 +142,7 @@ async def _read_slots(link: Link, subject: Question) -> list[Slot]:
 
 
 async def _pin(controller: Controller, link: Link, subject: Question, slot: Slot) -> dict[str, Any]:
-    """Return a pin as plain data."""
+    """Return a pin (a connection's entry in the connection table) as plain data."""
     world = controller.world
     now = link.clock.at(asyncio.get_running_loop().time(), slot.stamp)
     age_s = (now - slot.stamp) % WRAP * link.registers.units.tick_us / 1e6
@@ -168,19 +168,20 @@ async def _pin(controller: Controller, link: Link, subject: Question, slot: Slot
 
 
 def since_of(world: World, slot: Slot, size: int) -> Since:
-    """Return when the slot's connection was pinned, as far as the sweeps show. ``size``: slots in a way."""
+    """Return when the connection's entry was created, as far as the controller's periodic sweeps of the table show.
+    ``size``: the number of slots in a way (one of the two hash tables)."""
     place = (slot.way - 1) * size + slot.cell
     identities = identity_of(np.array([slot.key], np.uint64), np.array([slot.server], np.uint64))
     return world.ages.since(place, int(identities[0]), 2 * size, is_open=slot.state < PinState.SERVER_CLOSING)
 
 
 def rounded(unix_s: float | None) -> float | None:
-    """Return a time rounded for JSON."""
+    """Return a time in seconds, rounded for JSON."""
     return None if unix_s is None else round(unix_s, 1)
 
 
 async def _weights(controller: Controller, service: Service, unix_s: float) -> dict[str, Any]:
-    """Return the weights at a time from the decision trace; without it, the current ones."""
+    """Return the weights at a given time from the decision trace; without a trace, the current weights."""
     traced = None
     if controller.trace_path and not service.is_content:
         try:
@@ -199,7 +200,7 @@ async def _weights(controller: Controller, service: Service, unix_s: float) -> d
 
 
 def closed_servers(world: World) -> Mapping[int, str]:
-    """Return the servers that take no new connections, by number, with the reason."""
+    """Return the servers that accept no new connections, by server number, with the reason."""
     servers = list(world.plan.servers)
     return (
         {retired.id: "is not configured any more" for retired in world.plan.retired}
@@ -210,7 +211,7 @@ def closed_servers(world: World) -> Mapping[int, str]:
 
 
 def server_name(world: World, number: int) -> str:
-    """Return a server's name; a retired server's address."""
+    """Return a server's name; for a retired server, its address."""
     for server in world.plan.servers:
         if server.id == number:
             return server.name
@@ -219,7 +220,7 @@ def server_name(world: World, number: int) -> str:
 
 
 def limits(world: World, service: Service) -> list[dict[str, Any]]:
-    """Return the token buckets that a new connection passes, in order."""
+    """Return the token buckets that a new connection must pass, in order."""
     state = world.state()
     shown: list[dict[str, Any]] = []
     own = admitted(state).get(service.id)

@@ -55,7 +55,8 @@ def _connection(client: str, pin: Mapping[str, Any]) -> list[str]:
 
 
 def _pinned(after_s: float | None, before_s: float | None) -> str:
-    """Return since when the connection is pinned, as far as the controller's sweeps of the connection table show."""
+    """Return the time since which the connection has had its entry, as far as the controller's sweeps of the connection
+    table show."""
     if after_s is not None and before_s is not None:
         return f"since a time from {_clock(after_s)} to {_clock(before_s)}"
     if after_s is not None:

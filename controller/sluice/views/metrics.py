@@ -1,4 +1,4 @@
-"""The Prometheus endpoint. Every scrape reads the switch; if that fails, ``sluice_up`` is 0."""
+"""The Prometheus endpoint. Every scrape reads the switch; if the reading fails, ``sluice_up`` is 0."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _log = logger("metrics")
 
 _PATIENCE_S = 5.0
 Row = tuple[Sequence[str], Mapping[str, Any]]
-"""A sample's label values, and its status values by column name."""
+"""A sample's label values, and the values of its status by column name."""
 
 _STATES = ("in", "full", "draining", "ejected", "absent")
-"""States of a server; `absent` is an agent that does not answer."""
+"""States of a server; the state `absent` is that of an agent that does not answer."""
 
 
 class StatusCollector(Collector):
@@ -36,11 +36,11 @@ class StatusCollector(Collector):
         self._loop = loop
 
     def describe(self) -> Iterator[Metric]:
-        """Return nothing, since registering the collector must not read the switch."""
+        """Return no metrics, because registering the collector must not read the switch."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics. Called in the HTTP server's thread."""
+        """Yield all metrics. The HTTP server's thread calls this method."""
         gathering = asyncio.run_coroutine_threadsafe(status.gather(self._controller), self._loop)
         try:
             shown = gathering.result(_PATIENCE_S)
@@ -52,7 +52,7 @@ class StatusCollector(Collector):
 
 
 def families(shown: dict[str, Any]) -> Iterator[Metric]:
-    """Yield every metric of a status from ``status.gather``; of an empty one only ``sluice_up 0``."""
+    """Yield every metric of a status from ``status.gather``; for an empty status, only ``sluice_up 0``."""
     up = "services" in shown
     yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
     if up:

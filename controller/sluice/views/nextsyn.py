@@ -1,4 +1,4 @@
-"""Predicts what the switch does with a client's next SYN, by the data-plane model on a copy of the cells involved."""
+"""Predicts the switch's treatment of a client's next SYN: runs the data-plane model on a copy of the relevant cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = ("none", "one", "two", "three", "four")
 
 
 class NextSyn:
-    """Predicts for one service, by its current weights."""
+    """Predicts the selection of a server for one service, with the service's current weights."""
 
     def __init__(self, world: World, link: Link, service: Service) -> None:
         self._world, self._link, self._service = world, link, service
@@ -56,7 +56,7 @@ class NextSyn:
                 self._model.sought = sought_idle(weights)
 
     async def of(self, connection: Connection | None) -> dict[str, Any]:
-        """Return the prediction for a connection; without a port, only each server's share. Raises SwitchError."""
+        """Return the prediction for a connection; without a connection, each server's share. Raises SwitchError."""
         weights = self._model.draws.first.weights if self._model.draws else self._shares()
         total = sum(weights.values()) or 1
         shown: dict[str, Any] = {
@@ -135,7 +135,7 @@ class NextSyn:
         )
 
     async def _copy(self, connection: Connection) -> tuple[Memory, int]:
-        """Copy the cells that the SYN involves to the model's positions. Returns the memory, and the time in ticks."""
+        """Copy the cells that the SYN accesses to the model's memory. Returns the memory, and the time in ticks."""
         link, registers, memory = self._link, self._link.registers, Memory()
         switch_place, model_place = connection.place_in(link.size(Register.PIN_KEY_1)), connection.place
         cell = switch_place.slot_1 % link.size(Register.CANDIDATE_KEY)
@@ -157,7 +157,7 @@ class NextSyn:
         return memory, self._now([key % WRAP for key in stamps if key])
 
     async def _copy_idle(self, memory: Memory, servers: Sequence[int]) -> None:
-        """Copy the cells of the service's queue of idle servers."""
+        """Copy the cells of the service's queue of idle servers to the model's memory."""
         first = self._service.id * PLACES
         for names, cells in (
             ((Register.IDLE_ENDS,), [self._service.id]),
@@ -169,7 +169,8 @@ class NextSyn:
                     memory.of(name)[cell] = value
 
     def _now(self, stamps: list[int]) -> int:
-        """Return a lower bound of the switch's time; if no slot was ever used, any time will do."""
+        """Return a lower bound of the switch's time; if no slot was ever used, return TICK_BASE, since any time would
+        do."""
         now_s = asyncio.get_running_loop().time()
         return max((self._link.clock.at(now_s, stamp) for stamp in stamps), default=TICK_BASE)
 
@@ -185,12 +186,12 @@ def _group(weights: dict[int, int]) -> Group | None:
 
 
 def _open(memory: Memory, server: int) -> int:
-    """Return a server's open connections as the second look counts them."""
+    """Return a server's number of open connections, as the switch counts it when it compares servers."""
     return max(0, open_connections(memory.of(Register.LOAD_FIRST)[server], memory.of(Register.STALE_FIRST)[server]))
 
 
 def _pinned(memory: Memory, connection: Connection) -> int | None:
-    """Return the server in the connection's slot, expired or not; None without a slot."""
+    """Return the number of the server in the connection's slot, expired or not; None if the connection has no slot."""
     place = connection.place
     for keys, servers, slot in (
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, place.slot_1),

@@ -14,7 +14,7 @@ from sluice.replay.capturefile import CaptureFile
 from sluice.switch import copy
 
 _LEAST, _MOST = 14, 9216
-"""Least and most bytes of an Ethernet frame."""
+"""The smallest and the largest length of an Ethernet frame, in bytes."""
 
 
 def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
 
 
 def frame_of(packet: str) -> bytes:
-    """Return the first frame of a capture, or the one in hexadecimal digits. Raises Refused."""
+    """Return the first frame of a capture file, or the frame that hexadecimal digits denote. Raises Refused."""
     if Path(packet).is_file():
         frame = next((data for _, _, data, _, _ in CaptureFile(packet)), None)
         if frame is None:
@@ -47,7 +47,8 @@ def frame_of(packet: str) -> bytes:
 
 
 def _port(config: Config, frame: bytes) -> int:
-    """Return the port whose subnet has the packet's source, else the port of the route to it, else the first port."""
+    """Return the port whose subnet contains the packet's source address, else the port of the route to that address,
+    else the first port."""
     at = 12
     while frame[at : at + 2] in (b"\x81\x00", b"\x88\xa8"):
         at += 4
@@ -63,7 +64,7 @@ def _port(config: Config, frame: bytes) -> int:
 
 
 def render(shown: Mapping[str, Any]) -> str:
-    """Return the path as text for a terminal: a line for each table or action, below its stage."""
+    """Return the path as text for a terminal: a line for each table or action, below the name of its stage."""
     head = f"{shown['length']} bytes in by port {shown['port']}, on a copy of the switch"
     end = f"dropped: {shown['drop']}" if shown["drop"] else "not dropped"
     return "\n".join([head, *_lines(shown["steps"]), end])
@@ -95,7 +96,7 @@ def _lines(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _line(kind: str, name: str, step: Mapping[str, Any]) -> str:
-    """Return a table with its key and entry, or an action with its parameters; "" for other steps."""
+    """Return a text for a table (key and entry) or an action (parameters); "" for other steps of the trace."""
     if kind == "table" and not name.startswith("tbl_"):
         return f"table {name} ({_listed(step['key'])}): {step['entry'] if step['hit'] else 'no entry'}"
     if kind == "action" and step["params"]:

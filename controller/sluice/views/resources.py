@@ -1,4 +1,4 @@
-"""What ``sluice status`` shows of servers' TCP resources, as text."""
+"""Renders the part of ``sluice status`` about servers' TCP resources as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lines(name: str, shown: Mapping[str, Any]) -> list[str]:
-    """Return a server's resources as lines for a terminal."""
+    """Return the state of a server's resources as lines for a terminal."""
     text: list[str] = []
     if "send" in shown:
         row = shown["send"]

@@ -23,9 +23,9 @@ from sluice.switch.verdict import Traffic, read_traffic
 
 
 async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
-    """Return the status of controller, services and switch, read from the switch now. Raises SwitchError.
+    """Return the status of controller, services and switch; the switch is read during the call. Raises SwitchError.
 
-    ``pins``: also count pinned connections, which reads the whole connection table.
+    ``pins``: also count pinned connections, which requires reading the complete connection table.
     """
     world, link = controller.world, controller.link
     head: dict[str, Any] = {
@@ -47,7 +47,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         for feature in world.features:
             await feature.read(link.registers)
         if world.plan is plan:
-            break  # otherwise a reload has changed services and servers: read again
+            break  # otherwise a reload has changed services or servers: read again
     head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
     for feature in world.features:
         head |= feature.status()
@@ -121,7 +121,8 @@ def _service(
 
 
 def _unpinned_share(counts: Mapping[str, int | None]) -> float | None:
-    """Return the share of new connections that got no pin; None before the first."""
+    """Return the share of new connections that got no pin (no entry in the connection table); None before the first
+    connection."""
     pinned, unpinned = counts["pinned"] or 0, counts["unpinned_new"] or 0
     return unpinned / (pinned + unpinned) if pinned + unpinned else None
 

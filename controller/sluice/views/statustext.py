@@ -12,9 +12,9 @@ from . import textlayout
 from .resources import lines as resources_lines
 
 _INDENT = "  "
-"""The indent of lines that belong to a service."""
+"""The indentation of lines that belong to a service."""
 _NAMED = 6
-"""The most servers whose open connections are listed."""
+"""The largest number of servers whose open connections are listed."""
 
 
 def render(status: Mapping[str, Any], width: int | None = 100) -> str:
@@ -61,14 +61,14 @@ def render(status: Mapping[str, Any], width: int | None = 100) -> str:
 
 
 def _moves(service: Mapping[str, Any]) -> str:
-    """Return the counts of connections that reached two servers."""
+    """Return the counts of connections whose packets reached two servers, as text."""
     if service["moved"] is None:
         return ""
     return f"; moved {service['moved']} by a SYN, {service['disowned']} disowned"
 
 
 def _caps(service: Mapping[str, Any]) -> list[str]:
-    """Return the open connections of servers with a cap, for the fullest ones."""
+    """Return the open connections of servers with a limit, for the servers nearest to their limit, as lines."""
     capped = [server for server in service["servers"] if server.get("max_connections")]
     if not capped:
         return []
@@ -111,7 +111,7 @@ def _content(content: Mapping[str, Any]) -> list[str]:
 
 
 def _ability(servers: Mapping[str, Any]) -> str:
-    """Return what all servers of a group support by their handshakes; a dash for what none has shown."""
+    """Return the TCP options that all servers of a group support, as their handshakes showed; a dash: not yet known."""
     shown = {name: "-" if servers[name] is None else servers[name] for name in ("mss", "window")}
     sack = {None: "-", True: "yes", False: "no"}[servers["sack"]]
     scale = {None: "-", True: servers["scale"], False: "no"}[servers["scales"]]
@@ -119,7 +119,7 @@ def _ability(servers: Mapping[str, Any]) -> str:
 
 
 def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
-    """Return the lines of a status about flash-crowd control."""
+    """Return the lines of the status that concern flash-crowd control."""
     head = ["destination", *(column.title for column in columns.DESTINATION)]
     rows = [[row["name"], *(str(row[column.name]) for column in columns.DESTINATION)] for row in news["destinations"]]
     addresses = [row[0].rpartition(" ")[2] for row in rows]
@@ -129,7 +129,8 @@ def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
 
 
 def _servers(servers: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
-    """Return the table of servers: in full if it fits, else with abbreviated counts, else also without addresses."""
+    """Return the table of servers: in full if it fits the width, else with abbreviated counts, else also without
+    addresses."""
     inside = _inside(width)
     for short in (False, True):
         rows = _rows(servers, short=short, address=True)
@@ -167,7 +168,7 @@ def _rows(servers: Sequence[Mapping[str, Any]], *, short: bool, address: bool) -
 
 
 def _short(count: int) -> str:
-    """Return a count in at most five characters."""
+    """Return a count as a text of at most five characters."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= max(size, 100_000):
             return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"

@@ -1,6 +1,6 @@
-"""Fits names, tables and lines of text to a terminal of a given width. Pure.
+"""Fits names, tables and lines of text to a terminal of a given width, by pure functions.
 
-Widths are in terminal cells: a letter of a wide script takes two. A width of None has no limit.
+Widths are in terminal cells; a letter of a wide script occupies two cells. A width of None has no limit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ GAP = "  "
 _HANG = "  "
 """The additional indent of a wrapped line's continuation."""
 _LEAST_NAME = 12
-"""The least cells of a cut name: room for five letters at either end."""
+"""The smallest width of a shortened name, in cells: room for five letters at either end."""
 _WRAPPING = Console(width=80)
-"""The console that Rich's wrapping needs as an argument; nothing is printed to it."""
+"""A console because Rich's wrapping requires one as an argument; nothing is printed to it."""
 
 Rows = Sequence[Sequence[str]]
-"""A table's head, then its rows; names are in the first column."""
+"""The head of a table, followed by its rows; the first column contains names."""
 
 
 def cut(text: str, cells: int) -> str:
-    """Cut a text to at most ``cells`` cells. An ellipsis replaces the middle, since names often differ at one end
-    only."""
+    """Cut a text to at most ``cells`` cells. An ellipsis replaces the middle, because names often differ only at one
+    end."""
     if cell_len(text) <= cells:
         return text
     tail = cells // 3
@@ -39,10 +39,10 @@ def _first(text: str, cells: int) -> str:
 
 
 def labels(names: Sequence[str], addresses: Sequence[str], cells: int) -> list[str]:
-    """Cut names to ``cells`` cells, so that different names get different labels.
+    """Shorten names to at most ``cells`` cells, so that different names get different labels.
 
-    Names that would look alike are shown with their address, which is unique and never cut: it follows a shortened
-    name, or stands alone.
+    If two shortened names would be equal, each label contains the address, which is unique and never shortened: the
+    address either follows a shortened name or replaces the name.
     """
     short = {name: cut(name, cells) for name in names}
     uses = Counter(short.values())
@@ -75,9 +75,10 @@ def width_of(rows: Rows) -> int:
 
 
 def narrow(rows: Rows, addresses: Sequence[str], width: int | None, left: int) -> list[str]:
-    """Return the lines of a table of at most ``width`` cells. Names are cut; other cells are not.
+    """Return the lines of a table of at most ``width`` cells. Names are shortened; other cells are not.
 
-    Columns that do not fit follow below, with the names repeated. ``addresses``: the rows' addresses (see `labels`).
+    Columns that do not fit are printed below the others, with the names repeated. ``addresses``: the addresses of the
+    rows (see `labels`).
     """
     if width is None or width_of(rows) <= width:
         return aligned(rows, left)
@@ -97,7 +98,7 @@ def narrow(rows: Rows, addresses: Sequence[str], width: int | None, left: int) -
 
 
 def _packed(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Yield groups of columns that fit ``room``, with at least one column each."""
+    """Yield groups of columns, each with at least one column, such that each group fits ``room`` cells if it can."""
     columns: list[int] = []
     used = 0
     for column, width in enumerate(widths):
@@ -123,7 +124,7 @@ def _padded(cell: str, width: int, *, left: bool) -> str:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """Wrap a text's lines between words at ``width`` cells; continuation lines are indented further."""
+    """Wrap a text's lines between words at ``width`` cells; the continuation of a line is indented further."""
     if width is None:
         return text
     return "\n".join(piece for line in text.split("\n") for piece in _wrapped(line, width))

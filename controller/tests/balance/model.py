@@ -1,7 +1,8 @@
-"""Simulates a closed loop in virtual time: clients, servers with a limited accept queue, and a balancer.
+"""Simulate a closed loop in virtual time: clients, servers with a limited accept queue, and a balancer.
 
-Every interval each server gets its share of the offered connections, answers up to its capacity, and drops the rest;
-clients retransmit dropped SYNs in the next interval to the same server, because their connections are pinned to it.
+In every interval each server receives its share of the offered connections. It answers as many SYNs as its capacity
+admits, and drops the others. Clients retransmit dropped SYNs in the next interval to the same server, because the
+switch keeps a connection on its server.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
 
 @dataclass
 class Pool:
-    """Servers by id with the connections per interval that each can answer."""
+    """A simulated service with clients and a balancer; `capacity` is in answered SYNs per interval, by server id."""
 
     capacity: dict[int, int]
     offered: int
@@ -21,7 +22,7 @@ class Pool:
     members: list[Member] = field(default_factory=list[Member])
     now: float = 0.0
     completing: float = 1.0
-    """Share of the answered handshakes that clients complete."""
+    """Share of the answered handshakes that clients complete, from 0 to 1."""
 
     def __post_init__(self) -> None:
         self.members = self.members or [Member(i) for i in self.capacity]
@@ -31,7 +32,7 @@ class Pool:
         self.balancer.observe(self.now, self.counts)
 
     def interval(self) -> Decision:
-        """Simulate a period; return the balancer's decision."""
+        """Simulate one interval; return the balancer's decision."""
         weights = self.balancer.weights()
         whole = sum(weights.values())
         for server, able in self.capacity.items():
@@ -46,7 +47,7 @@ class Pool:
         return decision
 
     def intervals(self, count: int) -> Decision:
-        """Simulate several periods; return the last decision."""
+        """Simulate `count` intervals; return the balancer's last decision."""
         for _ in range(count - 1):
             self.interval()
         return self.interval()

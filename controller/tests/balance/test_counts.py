@@ -1,4 +1,4 @@
-"""Cumulative counters, their differences, and the sliding window of differences."""
+"""Tests of cumulative counters, their differences, and the sliding window of differences."""
 
 from dataclasses import astuple
 

@@ -1,4 +1,4 @@
-"""Invariants of production mode over random histories of counts."""
+"""Invariants of the balancer in production mode, checked on random histories of counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLOOR, ENOUGH = OPTIONS.production.probe_floor, OPTIONS.production.silent_connec
 
 @st.composite
 def answered(draw: st.DrawFn, most: int = 1000) -> Counts:
-    """Draw a server's counts of an interval: a SYN is the first of its connection or lost; some handshakes complete."""
+    """Draw a server's counts in an interval in which some SYNs are answered and some handshakes are completed."""
     syn = draw(st.integers(0, most))
     synack = draw(st.integers(0, syn))
     return Counts(syn, synack, 0, draw(st.integers(0, synack)), draw(st.integers(0, syn)))
@@ -27,7 +27,7 @@ def answered(draw: st.DrawFn, most: int = 1000) -> Counts:
 
 @st.composite
 def dead(draw: st.DrawFn) -> Counts:
-    """Draw an interval of a dead server: no SYN is answered, but the host may reset connections."""
+    """Draw the counts of a dead server in an interval: no SYN is answered, but the host may reset connections."""
     syn = draw(st.integers(0, 300))
     return Counts(syn, reset=draw(st.integers(0, syn)))
 
@@ -37,7 +37,7 @@ HISTORIES = st.integers(2, 5).flatmap(
         st.tuples(st.lists(answered() | dead(), min_size=servers, max_size=servers), st.booleans()), max_size=12
     )
 )
-"""Histories: for each interval the servers' counts, and whether flash-crowd control freezes the ratios."""
+"""Random histories; an interval contains each server's counts, and whether flash-crowd control freezes the ratios."""
 
 
 def decisions(history: Sequence[tuple[Sequence[Counts], bool]], options: BalanceOptions = OPTIONS) -> list[Decision]:
@@ -94,7 +94,10 @@ def test_beside_servers_that_all_start_slowly_a_silent_one_has_no_more_than_its_
 @settings(max_examples=200, deadline=None)
 @given(HISTORIES, st.integers(1, 4))
 def test_clients_round_trips_decide_nothing(history: list[tuple[list[Counts], bool]], copies: int) -> None:
-    """A client whose round trip exceeds its retransmission timer sends copies of each SYN; each copy is answered."""
+    """A distant client sends copies of each SYN, and each copy is answered: the decisions stay the same.
+
+    Such a client's round trip exceeds its retransmission timer.
+    """
     far = [
         ([c + Counts(syn=copies * c.synack, synack_again=copies * c.synack) for c in interval], hold)
         for interval, hold in history
@@ -127,12 +130,12 @@ def test_a_few_connections_that_stay_open_hide_no_slow_server() -> None:
 
 
 CLIENT = st.lists(st.integers(1, SYNS_A_CONNECTION), max_size=ENOUGH - 1)
-"""Numbers of SYNs of a client's connections."""
+"""The SYNs of a client: the number of SYNs of each of its connections, which are fewer than ENOUGH."""
 
 
 @given(CLIENT, st.lists(st.integers(0, ENOUGH * SYNS_A_CONNECTION), min_size=1, max_size=6))
 def test_fewer_connections_than_the_threshold_eject_no_server(syns: list[int], cuts: list[int]) -> None:
-    """An idle service sees only retransmissions of a few connections, spread over arbitrary intervals."""
+    """An idle service receives only retransmissions of few connections, spread over arbitrary intervals."""
     bounds = sorted({0, *(min(cut, sum(syns)) for cut in cuts), sum(syns)})
     parts = [later - earlier for earlier, later in pairwise(bounds)]
     for decision in decisions([([Counts(), Counts(), Counts(syn)], False) for syn in parts]):

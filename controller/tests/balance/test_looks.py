@@ -1,4 +1,4 @@
-"""The candidate servers of a new connection: the groups' members, and the model that draws from them."""
+"""Tests of a new connection's candidate servers: the members of the selector groups, and the model of the draw."""
 
 from __future__ import annotations
 

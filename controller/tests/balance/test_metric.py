@@ -1,4 +1,4 @@
-"""The metric R: equation 5, missing evidence, infinity, and the effect that repeated SYN-ACKs would have."""
+"""Tests of the metric R: equation 5, missing evidence, infinity, and the effect of counting repeated SYN-ACKs."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_no_answer_to_enough_syns_is_infinity() -> None:
 
 
 def test_repeated_synacks_do_not_enter_r_but_are_shown() -> None:
-    """The measurement of docs/reference/algorithms.md: 2,718 SYNs, 1,072 SYN-ACKs, of which 1,040 were first ones."""
+    """A window measured in docs/reference/algorithms.md: 2,718 SYNs, and 1,072 SYN-ACKs, 32 of them repeated."""
     window = Counts(syn=2718, synack=1040, synack_again=32)
     r, every = ratio_of_unanswered(window), ratio_with_every_synack(window)
     assert r is not None and every is not None

@@ -1,4 +1,4 @@
-"""The behaviour of Ohta & Andou's published algorithm in a closed loop."""
+"""Tests of Ohta & Andou's published algorithm in a closed loop with simulated servers."""
 
 import math
 
@@ -13,7 +13,7 @@ def test_defaults_are_the_papers() -> None:
 
 
 def test_the_loaded_servers_ratio_falls_and_connections_are_answered() -> None:
-    """Figure 6: three servers, one of them degraded."""
+    """As in the paper's figure 6, one of three servers is degraded: its share of new connections falls."""
     pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PAPER)
     start = pool.balancer.ratios[3]
     decision = pool.intervals(40)
@@ -38,7 +38,7 @@ def test_healthy_pool_is_left_alone() -> None:
 
 
 def test_published_algorithm_leaves_a_mended_server_starved() -> None:
-    """The published algorithm never gives a mended server its share back; production mode's recovery does."""
+    """In paper mode a server that recovers never regains its former share; in production mode it does."""
     pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PAPER)
     pool.intervals(40)
     starved = pool.balancer.ratios[3]

@@ -1,4 +1,4 @@
-"""The protocol between a balancer and its policy: the policy's own state, and the state kept when the mode changes."""
+"""Tests of a balancer's policy, which depends on its mode: the policy's own state, and a change of mode."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ MEMBERS = [Member(1), Member(2), Member(3)]
 
 
 class LeastSyns(Policy):
-    """A policy that gives all connections to the server with the fewest SYNs."""
+    """A policy that sends all connections to the server with the fewest SYNs."""
 
     def decide(self, interval: Interval) -> Outcome:
         least = min(interval.windows, key=lambda server: (interval.windows[server].syn, server))
@@ -26,7 +26,7 @@ def test_every_mode_has_a_policy() -> None:
 
 
 def test_what_depends_on_a_mode_is_asked_of_its_policy() -> None:
-    """Modules other than options and tables do not name a mode, except for the page's preselection."""
+    """Modes are named only in the modules of options and of policies, and in the page's module that preselects one."""
     package = Path(sluice.__file__).parent
     naming = {
         str(file.relative_to(package)) for file in package.rglob("*.py") if re.search(r"Mode\.[A-Z]", file.read_text())

@@ -1,4 +1,4 @@
-"""Production mode's additions to the paper: confidence, recovery, ejection, slow start."""
+"""Tests of what production mode adds to the published algorithm: confidence, recovery, ejection, slow start."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Recovery raises a ratio slowly up to where the server last lost SYNs, and lowers it at once to where it lost none."""
+"""Tests of recovery, which raises a server's ratio slowly, up to the share at which the server last lost SYNs.
+
+A server whose ratio exceeds that share returns to it at once.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,10 @@ def test_what_recovery_leads_to_sums_to_one(shares: dict[int, float]) -> None:
 @settings(max_examples=6, deadline=None)
 @given(st.integers(20, 80), st.integers(3, 6))
 def test_a_weak_server_loses_ever_less_often(able: int, servers: int) -> None:
-    """The intervals between steps that take weight from the weak server never shrink, except for the first steps,
-    while its ratio falls."""
+    """The intervals between steps that take weight from the weak server never become shorter.
+
+    The first steps, during which the server's ratio falls, are excepted.
+    """
     pool = Pool(dict.fromkeys(range(1, servers), 1000) | {servers: able}, offered=100 * servers, options=OPTIONS)
     gave: list[int] = []
     for period in range(1200):

@@ -1,4 +1,4 @@
-"""A slow server loses weight in production mode, though it answers every SYN."""
+"""Tests of slowness: in production mode a slow server loses weight although it answers every SYN."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,7 +12,7 @@ OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
 
 def distinct(open_sum: int, begun: int) -> Work:
-    """Return the work of a server whose sampled open connections are all distinct."""
+    """Return the work of a server that had a different open connection in every sample."""
     return Work(open_sum, open_sum, begun)
 
 
@@ -80,7 +80,7 @@ def test_samples_alias_with_no_whole_number_of_cycles_a_period() -> None:
 
 
 class Answering:
-    """Three simulated servers that answer every SYN; s3 keeps its connections open."""
+    """Three simulated servers that answer every SYN; server 3 keeps its connections open."""
 
     def __init__(self, options: BalanceOptions = OPTIONS) -> None:
         self.balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], options)
@@ -100,7 +100,7 @@ class Answering:
         return self.balancer.ratios
 
     def alike(self, number: int, *, dead: int | None = None) -> None:
-        """Simulate connections that last 1/40 of a period on each server; on the server `dead` none ends."""
+        """Simulate `number` periods; connections last 1/40 of a period, but those on the server `dead` never end."""
         for _ in range(number):
             self.now += 1.0
             more = {i: round(10_000 * ratio) for i, ratio in self.balancer.ratios.items()}

@@ -1,4 +1,4 @@
-"""Spilling to other servers before shedding: which servers are full, and when connections are refused."""
+"""Tests of full servers: their new connections go to other servers, and are refused when all servers are full."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_server_without_a_cap_is_never_full_and_nothing_is_refused() -> None:
 
 
 def test_a_server_that_takes_nothing_is_no_room() -> None:
-    """Server 2 is below its cap, but it drains or is silent, so its room does not count."""
+    """Server 2 is below its cap, but drains or does not answer, so its free capacity does not count."""
     full = full_servers(CAPS, {1: 16, 2: 0}, (), {1})
     assert refuses(full, {1})
     assert not refuses(full, ()), "no server takes connections, which is not for their caps"
@@ -93,7 +93,10 @@ def test_weights_leave_the_full_out_and_keep_their_sum(ratios: dict[int, float],
 
 @pytest.mark.parametrize("full", [(), (1,)])
 def test_a_server_is_not_slow_for_being_full(full: tuple[int, ...]) -> None:
-    """Server 1 has many open connections and gets few new ones, so by Little's law they seem to last long."""
+    """Server 1 has many open connections and few new ones, so by Little's law its connections last long.
+
+    Server 1 loses weight because it is slow, but not if its cap is the cause (`full`).
+    """
     options = BalanceOptions(Mode.PRODUCTION, 1.0, 4.0, production=ProductionOptions(slow_start_s=0))
     balancer = Balancer([Member(1), Member(2)], options)
     counts = {1: Counts(), 2: Counts()}

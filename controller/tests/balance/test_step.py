@@ -1,4 +1,4 @@
-"""Equation 6, ties and silence; ratios within bounds."""
+"""Tests of the paper's equation 6: steps of the ratios, ties, idle servers, and bounds of the ratios."""
 
 import math
 

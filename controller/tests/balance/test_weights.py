@@ -1,4 +1,7 @@
-"""Largest remainder: sums are exact, each weight is within 1 of its share, and the servers' order does not matter."""
+"""Tests of the largest remainder method: weights have the exact sum, and each is within 1 of its server's share.
+
+The order of the servers does not change the result.
+"""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The register cells of the response rates."""
+"""Tests of the register cells in which the switch measures the rates of responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEP = 128
 
 
 def test_a_clock_that_wraps_changes_nothing() -> None:
-    """The switch's clock wraps every 51 days, and a capture may begin just before that."""
+    """The 32-bit clock of the switch wraps every 51 days; responses just before a wrap are measured like others."""
 
     def contents(start_us: int) -> list[int]:
         source, memory = random.Random(1), Memory()

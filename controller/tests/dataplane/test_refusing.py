@@ -1,4 +1,7 @@
-"""A refusing server (its host answers SYNs with RSTs) has no load, yet must not attract more connections than drawn."""
+"""Tests of a server that refuses connections: its host answers SYNs with RSTs.
+
+Such a server has no open connection, but must not attract more connections than its weight draws.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,16 @@ CLIENT, SERVICE = from_text("10.0.1.7").packed, from_text("10.0.0.100").packed
 DEAD = 1
 LIFETIMES = dict.fromkeys(PinState, 1000)
 SLACK = 4
-"""Tolerated connections: a Weyl sequence's turns deviate by fewer, and a server in the queue of idle ones gets one."""
+"""Connections that a server may receive above its share.
+
+The weighted sequence of draws deviates from the share by fewer connections, and a server in the queue of idle servers
+is selected once more.
+"""
 
 
 @dataclass
 class Pool:
-    """A service's servers at a model of the switch; all are alive except those named dead."""
+    """A service's servers on a model of the switch; all servers except those in `dead` are alive."""
 
     weights: dict[int, int]
     looks: int = 4
@@ -47,12 +54,12 @@ class Pool:
         self.plane.answer(NOW, self.service, server, packet)
 
     def syn(self) -> tuple[int, Connection]:
-        """Send a new connection's SYN; return the server and the unanswered connection."""
+        """Send the SYN of a new connection; return the selected server and the unanswered connection."""
         connection = Connection(CLIENT, next(self._ports), SERVICE, 80)
         return self.plane.request(NOW, self.service, Packet(connection, Event.SYN)).server, connection
 
     def connect(self) -> int:
-        """Open a connection of a client that gives up when refused; return its server."""
+        """Open a connection of a client that does not retry when refused; return the selected server."""
         server, connection = self.syn()
         if server in self.dead:
             self.answer(server, connection, Event.RESET)
@@ -63,12 +70,12 @@ class Pool:
         return server
 
     def end(self, number: int, event: Event) -> None:
-        """Let a server end one of its open connections."""
+        """End an open connection: the server sends the event (FIN or RST)."""
         server, connection = self.open.pop(number % len(self.open))
         self.answer(server, connection, event)
 
     def die(self, server: int) -> None:
-        """End a server's process and its connections: by FIN, or by RST where data was unread."""
+        """Kill a server's process: its connections end by FIN, or by RST where data was unread."""
         self.dead.add(server)
         for number in reversed(range(len(self.open))):
             if self.open[number][0] == server:
@@ -90,7 +97,7 @@ class Pool:
 def test_a_dead_server_gets_at_most_its_share_of_new_connections(
     weights: list[int], looks: int, before: int, history: list[int]
 ) -> None:
-    """The bound holds after any load; each step opens a connection, and at odd numbers one ends."""
+    """After `before` connections server 1 dies; each later step opens a connection, and an odd step also ends one."""
     pool = Pool(dict(enumerate(weights, 1)), looks)
     for _ in range(before):
         pool.connect()
@@ -107,7 +114,10 @@ def test_a_dead_server_gets_at_most_its_share_of_new_connections(
 @settings(max_examples=50, deadline=None)
 @given(weights=st.lists(st.integers(1, 8), min_size=2, max_size=6), before=st.integers(0, 120))
 def test_a_server_that_answers_again_is_preferred_again(weights: list[int], before: int) -> None:
-    """Its own draws continue meanwhile, so the switch notices its answers; then it has the least load."""
+    """The switch still draws a refusing server by weight, and so notices that the server answers SYNs again.
+
+    The server then has the fewest open connections and is preferred.
+    """
     pool = Pool(dict(enumerate(weights, 1)))
     for _ in range(before):
         pool.connect()
@@ -125,7 +135,7 @@ def test_a_server_that_answers_again_is_preferred_again(weights: list[int], befo
     ("event", "acknowledges", "refuses"),
     [
         (Event.RESET, True, True),
-        (Event.RESET, False, False),  # an RST for a segment other than a SYN: the host acknowledges nothing in it
+        (Event.RESET, False, False),  # an RST that acknowledges no SYN answers another segment
         (Event.SYN_ACK, True, False),
         (Event.FIN, True, False),
     ],

@@ -1,4 +1,4 @@
-"""The model of the connection table, for timeouts of hours and internal states that packet tests cannot observe."""
+"""Tests of the model of the connection table: timeouts of hours, and states that packet tests cannot observe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = {state: 100 * (1 + state) for state in PinState}
 
 
 def pinned(state: PinState, age: int = 1) -> tuple[Memory, ConnectionTable]:
-    """Return a table with a connection to SERVER that entered `state` `age` ticks before NOW."""
+    """Return a table with a connection to SERVER in state `state`, whose time stamp is `age` ticks before NOW."""
     memory = Memory()
     memory.of(Register.PIN_KEY_1)[PLACE.slot_1] = PLACE.fingerprint << 36 | state << 32 | NOW - age
     memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] = SERVER
@@ -29,7 +29,7 @@ def test_a_slot_is_kept_for_the_time_of_its_state(state: PinState) -> None:
     for late in (0, 1):
         memory, table = pinned(state, TIMES[state] + late)
         slot = table.syn(NOW, PLACE)
-        if late or state >= CLOSED:  # a SYN on a closed or reset connection starts a new one at once
+        if late or state >= CLOSED:  # a SYN replaces a closed or reset connection at once
             assert slot == 1
             table.claim(NOW, PLACE, 1, OTHER)
             assert memory.of(Register.PIN_SERVER_1)[PLACE.slot_1] == OTHER

@@ -1,4 +1,4 @@
-"""TCP windows under a cap: properties that hold for all sequences of segments."""
+"""Tests of the caps on TCP windows: properties that hold for all sequences of segments."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ caps = st.sampled_from((0, 1, 10_000, 65_536, 1_000_000, NO_CAP, WRAP - 1)) | st
 
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
-    """Draw bytes that the server sends, and the client's segment: how far it acknowledges (in 256ths of the bytes in
-    flight; above 256, numbers never sent), how far it goes back, and its window."""
+    """Draw the bytes that the server sends, and the segment with which the client answers.
+
+    The segment is given by what it acknowledges (in 256ths of the bytes in flight; above 256, bytes that were never
+    sent), how far it goes back, and its window.
+    """
     return (
         draw(st.integers(0, 100_000)),
         draw(st.sampled_from((0, 64, 255, 256, 256, 256, 300))),
@@ -27,7 +30,7 @@ def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 
 def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF) -> tuple[Side, Side]:
-    """Return both sides after a handshake with these initial sequence numbers."""
+    """Return client and server after a handshake; `client` and `server` are their initial sequence numbers."""
     syn, syn_ack = HandshakeSegment(client, window, 1460, scale), HandshakeSegment(server, 0xFFFF, 1460, 7)
     return agreed(syn, syn_ack, (client + 1) % WRAP)
 
@@ -37,7 +40,7 @@ def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF)
 def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     start: int, scale: int | None, steps: list[tuple[tuple[int, int, int, int], int]]
 ) -> None:
-    """The offered window never exceeds the larger of the last cap and the edge offered before."""
+    """The offered window exceeds the last cap only if a larger window was offered before that cap."""
     client, server = handshake(7, start, scale)
     offered, unit = client.edge, (1 << client.scale) - 1
     for (sent, payload, back, window), cap in steps:
@@ -69,7 +72,7 @@ def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     st.integers(0, WRAP - 1), st.integers(0, WRAP - 1), st.lists(st.integers(1, 60_000), min_size=1, max_size=30), caps
 )
 def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, sizes: list[int], cap: int) -> None:
-    """Duplicate acknowledgements carry equal windows under any cap, also where sequence numbers wrap."""
+    """Duplicate acknowledgements carry equal windows under any cap, also when sequence numbers wrap."""
     windows: list[list[int]] = []
     for first in (start, (start + shift) % WRAP):
         client, server = handshake(7, first, 3)
@@ -86,7 +89,10 @@ def test_a_duplicate_stays_one_whatever_the_cap_becomes(start: int, shift: int, 
 
 
 def test_a_cap_waits_until_what_was_promised_is_used() -> None:
-    """By hand: 65,535 bytes were offered, the cap is 20,000; each received byte shrinks the window down to the cap."""
+    """The client offered 65,535 bytes, and the cap is 20,000: received bytes shrink the offered window to the cap.
+
+    The expected windows are calculated by hand.
+    """
     client, server = handshake(7, 1000, 0)
     client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
     client.sends(server, Segment(8, 1001, 0xFFFF), 20_000)
@@ -104,7 +110,10 @@ def test_a_cap_is_at_least_four_segments() -> None:
 
 @pytest.mark.parametrize(("scale", "units"), [(0, 14_480), (7, 114), (10, 15), (14, 1)])
 def test_a_window_is_no_smaller_than_its_cap(scale: int, units: int) -> None:
-    """A cap of ten segments admits ten, also where the window field only holds multiples of 2^scale."""
+    """Under a cap of ten segments (14,480 bytes) the offered window is at least that large.
+
+    The window field counts multiples of 2^scale bytes, so the window is rounded up.
+    """
     client, server = handshake(7, 1000, scale)
     window = 0
     for _ in range(20):  # use up the window that the handshake offered
@@ -120,7 +129,7 @@ def test_a_scale_that_one_side_does_not_give_is_none() -> None:
 
 
 def test_a_window_that_opens_again_is_capped_at_once_and_does_not_wait() -> None:
-    """After a zero window no data is in flight, so no old offer delays the cap."""
+    """After a zero window no data is in flight, so the cap applies to the next offered window at once."""
     client, server = handshake(7, 1000, 0, window=1)
     server.sends(client, Segment(1001, 8, 1, 1), 0)
     assert client.sends(server, Segment(8, 1002, 0), 20_000) == 0
@@ -136,7 +145,10 @@ def test_an_acknowledgement_of_what_was_never_sent_moves_nothing() -> None:
 
 
 def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
-    """Otherwise a forged acknowledgement far ahead would be accepted after it."""
+    """Data far beyond the offered window does not move the expected sequence number.
+
+    A forged acknowledgement far ahead would be accepted otherwise.
+    """
     client, server = handshake(7, 1000, 7)
     for far in (1 << 20, 1 << 30, (1 << 31) - 1):
         client.sends(server, Segment((8 + far) % WRAP, 1001, 9, 100), 0)
@@ -146,7 +158,10 @@ def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
 @pytest.mark.parametrize("unseen", [300_000, 1 << 30, 3 << 29, 1 << 31, 5 << 29])
 @pytest.mark.parametrize("uploads", [False, True])
 def test_what_passed_unseen_is_learned_again_and_takes_nothing_back(unseen: int, uploads: bool) -> None:
-    """After unseen segments, caps apply again within a few windows; the first window is the endpoint's own."""
+    """After segments that bypassed the switch, caps apply again within a few windows, and no offered window shrinks.
+
+    Until then the endpoint's own windows are forwarded.
+    """
     ends = handshake(7, 1000, 7)
     receiver, sender = ends[::-1] if uploads else ends
     edge = (sender.next + unseen) % WRAP

@@ -1,4 +1,4 @@
-"""Fixtures: a fake switch, and a configuration for it."""
+"""Fixtures of the tests of running controllers: a function that writes a configuration for the fake switch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from live import WriteConfig
 
 @pytest.fixture
 def write_config(switch: FakeSwitch, tmp_path: Path, pipeline_dir: Path) -> WriteConfig:
-    """Return a function that writes a configuration for the fake switch; its keywords are those of configs.web."""
+    """Return a function that writes a configuration for the fake switch; its keywords are those of `configs.web`."""
 
     def write(name: str = "sluice.yaml", **options: object) -> Path:
         path = tmp_path / name

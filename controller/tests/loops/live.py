@@ -1,4 +1,4 @@
-"""Runs a controller in this process against the fake switch."""
+"""Functions that run a controller in the test's process against the fake switch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sluice.loops.link import Link
 PATIENCE_S = 60.0
 
 WriteConfig = Callable[..., Path]
-"""Function that writes a configuration for the fake switch; its keywords are those of configs.web."""
+"""Function that writes a configuration for the fake switch; its keywords are those of `configs.web`."""
 
 
 async def until(condition: Callable[[], object], what: str = "condition") -> None:
-    """Wait until a condition holds; fail with its name when it does not hold in time."""
+    """Wait until a condition holds; if the time runs out, fail with the condition's description `what`."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             while not condition():  # noqa: ASYNC110 - in real life the condition is another process's state
@@ -43,22 +43,22 @@ class Running:
 
     @property
     def link(self) -> Link:
-        """The controller's link to the switch, which it has while it leads."""
+        """The controller's link to the switch; it exists while the controller is the primary one."""
         assert self.controller.link is not None
         return self.controller.link
 
     def ready(self, times: int = 1) -> bool:
-        """Return whether the controller has announced `times` times that the switch is programmed."""
+        """Return whether the controller has printed at least `times` times that it is ready."""
         return sum(line.startswith("sluice: ready") for line in self.lines) >= times
 
     def decisions(self) -> list[dict[str, Any]]:
-        """Return the trace's decisions so far."""
+        """Return the balancing decisions that the controller has written to its trace."""
         return [json.loads(line) for line in self._trace_path.read_text().splitlines()]
 
 
 @asynccontextmanager
 async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running]:
-    """Run a controller for the length of a block; end it as Ctrl-C does."""
+    """Run a controller while the block runs; then end the controller as Ctrl-C does."""
     it = Running(config)
     task = asyncio.create_task(it.controller.run())
     try:
@@ -66,7 +66,7 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
             await until(lambda: it.ready() or task.done(), "the ready line")
             if task.done():
                 task.result()
-            # Counts from before the first reading belong to the base, not to a difference.
+            # Decisions use differences from the first reading, so they do not include packets counted before it.
             await until(it.decisions, "the first decision")
         yield it
     finally:
@@ -77,13 +77,13 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
 
 
 async def run_once(config: Path) -> None:
-    """Run a controller until its first decision."""
+    """Run a controller up to its first decision, then end it."""
     async with running(config):
         pass
 
 
 def rivals(write_config: WriteConfig, **options: str) -> tuple[Path, Path]:
-    """Write configurations of two controllers; the second has the higher election id."""
+    """Write configurations of two controllers for one switch; the second has the higher election id."""
     low, high = write_config("low.yaml", **options), write_config("high.yaml", **options)
     for config, election_id in ((low, 5), (high, 9)):
         config.write_text(config.read_text().replace("device_id: 1", f"device_id: 1, election_id: {election_id}"))
@@ -91,21 +91,21 @@ def rivals(write_config: WriteConfig, **options: str) -> tuple[Path, Path]:
 
 
 def feed(switch: FakeSwitch, server: int, syn: int, synack: int) -> None:
-    """Count SYNs, SYN-ACKs and completed handshakes of a server."""
+    """Add SYNs to a server's counters, and SYN-ACKs with as many completed handshakes."""
     switch.count("ledger_syn", server, syn)
     switch.count("ledger_synack", server, synack)
     switch.count("ledger_completed", server, synack)
 
 
 async def overload(switch: FakeSwitch) -> None:
-    """Let server 1 lose half of its SYNs; wait until it has lost share."""
+    """Let server 1 lose half of its SYNs; wait until its weight has decreased."""
     feed(switch, 1, syn=100, synack=50)
     feed(switch, 2, syn=100, synack=100)
     await until(lambda: switch.weights(1)[1] < 100, "server 1 to lose share")
 
 
 async def settled(it: Running) -> None:
-    """Wait until the window of counts is empty, so that the weights no longer change."""
+    """Wait until the window of counts is empty, after which the weights no longer change."""
     await until(lambda: _empty(it.decisions()[-1]), "the window to pass")
 
 

@@ -1,4 +1,4 @@
-"""An event loop in virtual time that can stall, as by SIGSTOP: the clock goes on while the loop does not run."""
+"""An event loop in virtual time that can stall: the clock advances while the loop does not run, as after SIGSTOP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 
 class StalledLoop(WatchedLoop):
-    """A loop whose sleeps take no real time; ``stall`` advances the clock in the middle of a step."""
+    """An event loop whose sleeps take no real time; `stall` advances the clock within a step of the loop."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -22,14 +22,14 @@ class StalledLoop(WatchedLoop):
 
 
 def stall(seconds: float) -> None:
-    """Advance the clock as if the process had been stopped."""
+    """Advance the clock by `seconds` as if the process had been stopped for that time."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, StalledLoop)
     loop.clock.now += seconds
 
 
 def stalled(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Decorate a test that runs to its end on a stalled loop."""
+    """Decorate a coroutine test: it runs to its end on a StalledLoop."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""The state that a controller adopts from a programmed switch."""
+"""Tests of the state that a starting controller adopts from a switch that is already programmed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sluice.switch.plan import InstalledServer
 from sluice.switch.reconcile import Readback
 
 BOOTED_S = 5000.0
-"""Time in seconds on a clock that has run for long when the controller starts."""
+"""Time in seconds on the host's clock when the controller starts, long after the host booted."""
 
 
 def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> Readback:
-    """Return the readback of a switch that has these servers and weights of the single service."""
+    """Return the readback of a switch that has these servers, and these weights in the group of the only service."""
     return Readback(
         entries={},
         meters={meter: {} for meter in Meter},
@@ -36,7 +36,10 @@ def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> R
 
 
 def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> None:
-    """Without slow start, recovery would give it its whole share after a single period."""
+    """Server s2 is new, so its share grows during slow start (60 s).
+
+    Without slow start, recovery would raise the share to its full size after one period.
+    """
     production = "mode: production, production: {slow_start_s: 60, recovery: 1}"
     world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
     adopt(world, holding(world, {"s1": 1}, {1: 256}), BOOTED_S)

@@ -1,4 +1,4 @@
-"""Agents of a controller: configuration, reports, detection of dead and returning agents, reloads."""
+"""Tests of a controller with agents: configuration, reports, dead and returning agents, reloads."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, Fake
 async def test_a_configuration_is_serialized_once(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compiling takes long with thousands of rules, and agents report twice a second."""
+    """Compiling thousands of rules takes long, so it is not repeated for each report (two per second)."""
     made: list[str] = []
     write = agents_task.configuration
 
@@ -221,7 +221,7 @@ async def test_status_and_metrics_show_agents_and_rules(
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
 
 
-# -- Groups that agents learn
+# -- Properties of server groups that agents learn
 
 
 async def test_what_an_agent_learns_is_shared_with_the_others(
@@ -257,7 +257,7 @@ async def test_what_an_agent_learns_is_shared_with_the_others(
 async def test_what_agents_have_learned_is_merged_only_when_it_changes(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Agents report twice a second; merging takes long with many agents and groups."""
+    """Merging takes long with many agents and groups, so it is not repeated for each report (two per second)."""
     first, second = agents
     first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
     merges: list[Any] = []
@@ -278,11 +278,11 @@ async def test_what_agents_have_learned_is_merged_only_when_it_changes(
         assert len(merges) > before
 
 
-# -- Without any agent alive
+# -- No agent alive
 
 
 def _services(switch: FakeSwitch) -> dict[int, int]:
-    """Return the generation of each content service, by number."""
+    """Return the generation (version of the rules) in each content service's table entry, by service number."""
     to_content = switch.schema.actions["to_content"].id
     calls = [entry.action.action for entry in switch.entries("services")]
     params = [
@@ -297,7 +297,7 @@ def _admits_nobody(switch: FakeSwitch) -> bool:
 
 
 def _resets(switch: FakeSwitch) -> list[bytes]:
-    """Return the destinations whose refused clients get an RST."""
+    """Return the destinations whose refused clients receive an RST."""
     entries = switch.entries("destinations")
     return [e.match[0].exact.value for e in entries if e.action.action.params[1].value == b"\1"]
 
@@ -363,7 +363,7 @@ async def test_without_agents_a_group_gets_clients_unread(
         assert "shop has an agent again" in texts
 
 
-# -- Cookie keys
+# -- Keys of SYN cookies
 
 
 def test_keys_are_the_owners_alone_and_outlive_the_controller(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The baseline file: a controller that starts in a crowd still raises the alarm, and a bad file does no harm."""
+"""Tests of the baseline file, from which a controller that starts during a crowd takes the usual load.
+
+With the file the controller raises the alarm; an invalid file is ignored.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def crowd(now: float) -> dict[str, float]:
 
 
 def clock(began_s: float) -> Callable[[], float]:
-    """Return a clock of the time of day that begins at `began_s` and follows the virtual loop."""
+    """Return a clock of Unix time that starts at `began_s` and advances with the virtual event loop."""
 
     def now_s() -> float:
         try:
@@ -55,12 +58,12 @@ def clock(began_s: float) -> Callable[[], float]:
 
 
 def learn(path: Path, end_s: float = STOP_S) -> Run:
-    """Run a controller on usual traffic and kill it, so that it writes no file at its end."""
+    """Run a controller on usual traffic, then kill it, so that it does not write the file when it ends."""
     return Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S))).until(end_s)
 
 
 def restart(path: Path, *, after_s: float = 60.0, mode: str = "production", **changes: Any) -> Run:
-    """Run a controller that starts `after_s` seconds later, in a crowd."""
+    """Run a controller that starts `after_s` seconds after the first controller, during a crowd."""
     run = Run(options(path, mode), crowd, baseline=BaselineFile(clock(BEGAN_S + after_s)), **changes)
     return run.until(12)
 
@@ -76,7 +79,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file(path: Path) -> dict[str, Any]:
-    """Return the content of the file that a controller wrote."""
+    """Return the content of the baseline file that a controller has written."""
     learn(path)
     return json.loads(path.read_text())
 
@@ -119,7 +122,7 @@ def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(
         return path.read_text()
 
     first = kept(0.1)
-    changed = [kept(0.2) for _ in range(8)]  # 64 s after the first
+    changed = [kept(0.2) for _ in range(8)]  # written until 64 s after the first
     assert changed[:7] == [first] * 7
     assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
 
@@ -143,7 +146,7 @@ def test_who_stood_by_for_too_long_forgets_what_was_usual(
 
 
 def test_what_was_taken_over_is_not_too_old_before_the_first_decision(path: Path) -> None:
-    """A controller that loses its switch at once starts leading again."""
+    """A controller that loses its switch at once starts to lead again, without a decision in between."""
     BaselineFile(lambda: BEGAN_S).keep(known(f"news: {options(path)}", path.with_name("x")))
     file, view = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
     for _ in range(2):
@@ -175,7 +178,7 @@ def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.Log
 
 
 def known(news: str, socket: Path) -> NewsView:
-    """Return flash-crowd control with a learned baseline."""
+    """Return flash-crowd control that has learned a baseline."""
     view = fresh(news, socket)
     average = Average(40.0, 1.0, 64)
     view.restore(Usual(Average(2e5, 1e3, 64), average, {b"": average}))
@@ -191,7 +194,7 @@ def fresh(news: str, socket: Path) -> NewsView:
 
 
 def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
-    """In a crowd of hours the file's age is renewed, as the controller's own baseline stays valid."""
+    """During a crowd of hours the controller's own baseline stays valid, so the controller renews the file's time."""
     before = learn(path)
     assert before.view.usual is not None
     long = Run(options(path), crowd, baseline=BaselineFile(clock(BEGAN_S + 60))).until(60)
@@ -202,7 +205,7 @@ def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
 
 
 def write(path: Path, file: dict[str, Any], *at: str, value: object) -> None:
-    """Write the file with the value at a path of keys replaced."""
+    """Write the file after replacing the value at a path of JSON keys (`at`)."""
     node = file
     for name in at[:-1]:
         node = node[name]
@@ -308,7 +311,7 @@ def test_a_pipe_is_not_waited_for(path: Path, caplog: pytest.LogCaptureFixture) 
 def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A missing folder stands in for one that is not writable, since root may write everywhere."""
+    """The missing folder stands in for a folder that is not writable, because root may write everywhere."""
     path = tmp_path / "later" / "usual"
     run = Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S)))
 
@@ -328,7 +331,7 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
 def test_a_full_disk_leaves_the_old_file_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """/dev/full accepts no byte: the file can be opened, but not written."""
+    """The path is /dev/full, which can be opened but fails every write."""
     learn(path)
     old, opened = path.read_text(), os.open
 
@@ -351,7 +354,7 @@ def test_a_full_disk_leaves_the_old_file_whole(
 
 @pytest.mark.parametrize("mode", ["paper", "static"])
 def test_published_control_neither_reads_nor_writes_it(mode: str, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Paper mode follows the publication: it starts without a baseline."""
+    """Paper mode follows the publication, which starts without a baseline."""
     path.write_text("no baseline")
     restart(path, mode=f"{mode}, period_s: 2")
     assert path.read_text() == "no baseline"

@@ -1,4 +1,4 @@
-"""The loop of idle connections against the switch's cells: its readings, and the tickles (probes) that it sends."""
+"""Tests of closing idle connections: what the controller reads from the switch, and the tickles (probes) it sends."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ OLDEST, OLD, YOUNG = 7, 70_005, 9
 
 
 def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
-    """Write the cells of a connection to s1 that the stage has noted as idle; it may have become active again."""
+    """Write the registers of a connection to s1 that the switch noted as idle at time `at`.
+
+    `status` is its present state; if `spoke` is false, the connection has become active again.
+    """
     switch.hold(Register.CLOSING_HINT, flow % 4096, flow << 41 | S1 << 31 | at)
     switch.hold(Register.CLOSING_STATE, flow, status << 60 | (3 if spoke else 0) << 58 | at << 26)
     switch.hold(Register.CLOSING_PEER, flow, int(from_text(CLIENT)) << 31 | (40_000 + flow % 1000) << 15 | S1)
 
 
 def cells(switch: FakeSwitch) -> None:
-    """Write four open connections: two can be closed, of which one is too young, and a client has woken another."""
+    """Note three of four open connections as idle: OLD can be closed, YOUNG cannot yet, and OLDEST is active again."""
     idle(switch, OLDEST, 1 * SECOND, spoke=False)
     idle(switch, OLD, 2 * SECOND)
     idle(switch, YOUNG, 100 * SECOND)
@@ -55,12 +58,12 @@ def closes(write_config: WriteConfig) -> Path:
 
 
 async def shown(it: Running) -> Mapping[str, Any]:
-    """Return the status of s1's connections."""
+    """Return the status of idle connections on server s1."""
     return (await status.gather(it.controller))["services"][0]["servers"][0]["resources"]["idle"]
 
 
 async def tickled(switch: FakeSwitch) -> tuple[int, bytes]:
-    """Return egress port and frame of the controller's next packet-out that is no ARP."""
+    """Return egress port and frame of the controller's next packet-out that is not an ARP message."""
     while True:
         packet = await asyncio.wait_for(switch.packets_out.get(), PATIENCE_S)
         fields = switch.schema.controller_packet_metadata["packet_out"].decode(packet.metadata)
@@ -95,7 +98,7 @@ async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
 
 
 def tickles_left(switch: FakeSwitch) -> int:
-    """Return the number of tickles that no test has read yet."""
+    """Return the number of tickles that the switch received and the test has not read."""
     header = switch.schema.controller_packet_metadata["packet_out"]
     left = [switch.packets_out.get_nowait() for _ in range(switch.packets_out.qsize())]
     return sum(header.decode(packet.metadata)["egress_port"] == INTO_PIPELINE for packet in left)
@@ -125,7 +128,10 @@ async def test_a_controller_that_comes_back_finds_the_clone_session(
 
 
 async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round probes many connections with a single lookup; after a reload, with the new service's address."""
+    """The controller builds its lookup of services once for each plan, not once for each tickle.
+
+    After a reload, tickles name the new service's port.
+    """
     made: list[Plan] = []
 
     def counted(plan: Plan) -> dict[int, tuple[Address, int]]:

@@ -1,4 +1,4 @@
-"""Drain, undrain, mode, reload and status over the control socket."""
+"""Tests of the commands drain, undrain, mode, reload and status over the control socket."""
 
 from __future__ import annotations
 
@@ -113,7 +113,10 @@ async def test_broken_or_too_deep_reload_changes_nothing(switch: FakeSwitch, wri
 
 
 async def _status(controller: Controller) -> Any:
-    """Return `status` of a leading controller; a refused write of its own makes it lead anew, so wait for that."""
+    """Return the controller's `status`, as soon as the controller leads.
+
+    A write that the switch refuses makes the controller begin to lead anew.
+    """
     shown: Any = {}
     async with asyncio.timeout(PATIENCE_S):
         while "services" not in shown:
@@ -135,7 +138,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
         if first == "undrain":
             await _ask(it.controller, command="drain", server="s1")
             weights, states = {2: 256}, ["draining", "in"]
-        switch.refuse_table = "servers"  # the switch accepts the weights in the same request
+        switch.refuse_table = "servers"  # the request also changes weights, which the switch accepts
         with pytest.raises(Refused, match="table servers is full"):
             await _ask(it.controller, command=first, server="s1")
         switch.refuse_table = None

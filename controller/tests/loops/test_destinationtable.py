@@ -1,4 +1,4 @@
-"""Assignment of numbers to destinations."""
+"""Tests of the numbers that the controller assigns to destinations."""
 
 from sluice.addresses import from_text
 from sluice.features.crowd.destinations import SHARED, DestinationTable

@@ -1,4 +1,4 @@
-"""``sluice explain``: the servers of a client's connections, and the reasons."""
+"""Tests of ``sluice explain``, which names the server of each connection of a client, and the reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def connection(port: int) -> Connection:
 
 
 def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int = 1, ago: int = 0) -> None:
-    """Write a connection's slot as a packet would; ``ago`` is its age in ticks."""
+    """Write a connection's slot as the switch does for a packet; `ago` is the slot's age in ticks.
+
+    `way` 1 or 2 selects one of the two slots that a connection may occupy.
+    """
     place = connection(port).place
     slot = place.slot_1 if way == 1 else place.slot_2
     key = place.fingerprint << 36 | state << 32 | (NOW - ago)
@@ -47,7 +50,7 @@ def pin(switch: FakeSwitch, port: int, server: int, state: PinState, *, way: int
 
 
 def foreign(switch: FakeSwitch, port: int) -> None:
-    """Fill both slots of a connection with other live connections."""
+    """Fill both slots that a connection may occupy with other live connections."""
     place = connection(port).place
     for way, slot in ((1, place.slot_1), (2, place.slot_2)):
         key = (place.fingerprint ^ 1) << 36 | PinState.ESTABLISHED << 32 | NOW
@@ -85,7 +88,7 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
 
 
 class Whole:
-    """Reads the fake switch's registers as whole columns of the same moment."""
+    """Registers of the fake switch, read as complete columns of one moment."""
 
     units = SimpleNamespace(pin_states=None)
 
@@ -104,7 +107,10 @@ class Whole:
 
 
 async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_config: WriteConfig) -> None:
-    """The time is known only between two sweeps of the table; `looks` are the sweeps' times."""
+    """The beginning of a connection is known only as an interval between two sweeps of the table.
+
+    `looks` are the times of the sweeps.
+    """
     looks = iter(1_700_000_000.0 + 60 * number for number in range(6))
 
     async def pinned(port: int) -> tuple[str, str]:
@@ -191,7 +197,10 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
 
 @pytest.mark.parametrize("alike", [True, False])
 async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteConfig, *, alike: bool) -> None:
-    """Among alike servers an idle one is selected first; otherwise it replaces two busy ones."""
+    """The controller names an idle server of the queue as the next server.
+
+    With servers of equal capacity the queue comes first; otherwise an idle server replaces two busy candidates.
+    """
     config = write_config(mode="fixed")
     more = "".join(f"  - {{name: s{n}, address: 10.0.3.{n}, port: 80}}\n" for n in range(3, 9))
     last = "  - {name: s2, address: 10.0.3.2, port: 80}\n"

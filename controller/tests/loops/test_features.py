@@ -1,4 +1,4 @@
-"""The protocol of features: World, controller and status accept an unknown feature."""
+"""Tests of the interface of features: world, controller and status accept an additional feature."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CAPS = {1: Defaults(1000, 2000)}
 
 
 class Greedy(Feature):
-    """A feature that freezes all weights, and caps the connections of server 1."""
+    """A feature that freezes all weights and caps the connections of server 1."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -88,7 +88,7 @@ class Greedy(Feature):
 
 @pytest.fixture
 def features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add the feature to the list, so that every controller has it."""
+    """Add the feature Greedy to the list of features, so that every controller has it."""
     monkeypatch.setattr("sluice.features.FEATURES", (*FEATURES, Greedy))
 
 
@@ -155,7 +155,7 @@ async def test_a_feature_takes_part_in_a_reload(switch: FakeSwitch, write_config
 
 
 def test_a_configuration_that_is_only_tried_writes_and_reads_no_file(tmp_path: Path) -> None:
-    """A reload tries the configuration on a copy of the world."""
+    """A reload first applies the new configuration to a copy of the world; the copy must not touch files."""
     config = parse(web(more=f"news: {{mode: production, baseline_file: {tmp_path / 'usual'}}}"))
     world = world_of(config)
     world[Balance].trace = Trace(tmp_path / "trace")

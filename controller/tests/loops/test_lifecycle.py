@@ -1,4 +1,4 @@
-"""Start, adoption, restarts of controller and switch, and the stand-by controller, against the fake switch."""
+"""Tests of a controller's life against the fake switch: start, adoption, restarts, and a stand-by controller."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_other_program_is_replaced(switch: FakeSwitch, write_config: Write
 
 
 async def left_by_another_version(switch: FakeSwitch, config: Path) -> None:
-    """Drain a server, then change the switch so that it looks as if another version had programmed it."""
+    """Drain a server, then change the switch's program so that another version seems to have installed it."""
     async with running(config) as it:
         await it.controller.drain("s1", drain=True)
     assert switch.config is not None
@@ -217,18 +217,18 @@ async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
 
 
 class Relay:
-    """A TCP relay to a switch whose connections can go silent without an end, as when the switch's power fails."""
+    """A TCP relay to a switch; its connections can become silent without an end, as after a power failure."""
 
     def __init__(self, port: int) -> None:
         self._port, self._silent, self._pumps = port, asyncio.Event(), set[asyncio.Task[None]]()
 
     def silence(self) -> None:
-        """Stop relaying on the existing connections; new ones work."""
+        """Stop relaying on the existing connections; new connections still work."""
         self._silent.set()
         self._silent = asyncio.Event()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Relay a connection; callback of the server."""
+        """Relay a client's connection to the switch; callback of the relay's TCP server."""
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
         for source, sink in ((reader, back), (there, writer)):
             self._pumps.add(asyncio.create_task(self._pump(source, sink, self._silent)))
@@ -241,7 +241,7 @@ class Relay:
         sink.close()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all relayed connections."""
         for pump in self._pumps:
             pump.cancel()
 

@@ -1,4 +1,4 @@
-"""ARP requests and replies, and ICMP time exceeded; frames are compared with scapy's."""
+"""Tests of ARP requests and replies, and of ICMP time exceeded; the frames are compared with those of scapy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _asked_for(switch: FakeSwitch, address: str) -> None:
 
 
 def _mac(switch: FakeSwitch, address: str) -> str | None:
-    """Return the MAC address of a neighbour in the switch's table; None without an entry."""
+    """Return a neighbour's MAC address in the switch's table; None if the neighbour has no entry."""
     for entry in switch.entries("neighbours"):
         if from_number(int.from_bytes(entry.match[0].exact.value), IPV4_BITS) == from_text(address):
             return entry.action.action.params[2].value.rjust(6, b"\0").hex(":")
@@ -49,7 +49,7 @@ def _mac(switch: FakeSwitch, address: str) -> str | None:
 
 
 def _asking_once(config: Path) -> Path:
-    """Disable repeated requests to known neighbours, so that changes are learned from reported ARP messages only."""
+    """Disable repeated ARP requests, so that the controller learns changes only from reported ARP messages."""
     config.write_text(config.read_text().replace("refresh_s: 1", "refresh_s: 3600"))
     return config
 
@@ -151,7 +151,7 @@ async def test_what_cannot_be_is_not_believed(
         switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: _mac(switch, "10.0.2.2"), "the server's place")
         switch.arp(port, address, mac)
-        switch.arp(1, "10.0.1.9", OTHER)  # behind it
+        switch.arp(1, "10.0.1.9", OTHER)  # a valid message, processed after the invalid one
         await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
         assert _mac(switch, "10.0.2.2") == SERVER
         assert len(switch.entries("neighbours")) == 2
@@ -202,7 +202,7 @@ async def test_host_that_asks_for_one_of_our_addresses_is_learned_at_once(
     switch: FakeSwitch, write_config: WriteConfig
 ) -> None:
     async with running(_asking_once(write_config())):
-        switch.arp(1, "10.0.1.77", OTHER)  # an ARP request for another host
+        switch.arp(1, "10.0.1.77", OTHER)  # an ARP request for another host, which is not learned
         switch.arp(1, "10.0.1.50", SERVER, answered_by="10.0.1.1")
         switch.arp(1, "10.0.1.51", SERVER, answered_by="10.0.0.100")
         await until(lambda: _mac(switch, "10.0.1.50") and _mac(switch, "10.0.1.51"), "the clients' places")
@@ -223,7 +223,7 @@ async def test_asker_that_cannot_be_there_is_not_learned(
 ) -> None:
     async with running(_asking_once(write_config())):
         switch.arp(port, address, mac, answered_by="10.0.0.100")
-        switch.arp(1, "10.0.1.9", OTHER)  # behind it
+        switch.arp(1, "10.0.1.9", OTHER)  # a valid message, processed after the invalid one
         await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
         assert len(switch.entries("neighbours")) == 1
 
@@ -236,7 +236,7 @@ def _unresolved(switch: FakeSwitch, hop: str, frame: Any = HELD) -> None:
 
 
 async def _next(switch: FakeSwitch, layer: Any) -> tuple[int, Any]:
-    """Return port and frame of the next packet-out with this layer."""
+    """Return port and frame of the controller's next packet-out that contains this scapy layer."""
     async with asyncio.timeout(60):
         while layer not in (out := await _out(switch))[1]:
             pass
@@ -338,8 +338,7 @@ def test_no_error_about_errors_fragments_or_groups(packet: Any) -> None:
 
 
 class Wire:
-    """A stand-in for the controller's link and session that records packets and writes, each with its
-    virtual time."""
+    """A stand-in for the controller's link and session; it records packets and writes with their virtual time."""
 
     def __init__(self) -> None:
         self.session = self
@@ -348,7 +347,7 @@ class Wire:
         self._told: asyncio.Queue[P4DigestList] = asyncio.Queue()
 
     def arp(self, port: int, address: str, mac: str) -> None:
-        """Report the sender of an ARP message."""
+        """Report the sender of an ARP message to the controller."""
         sender = int(from_text(address))
         said: Any = {
             "ingress_port": port,

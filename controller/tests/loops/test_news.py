@@ -1,4 +1,4 @@
-"""Flash-crowd control from the switch's registers to its tables and buckets, in virtual time."""
+"""Tests of flash-crowd control in virtual time, from the switch's registers to its tables and token buckets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: fi
 
 
 def crowd(target: str, seconds: float = 60.0):
-    """Return arrivals of 40 and 10 requests/s at two destinations, then a crowd at `target`."""
+    """Return arrivals in requests/s: 30 at WEB and 10 at HOST, and from ONSET, for `seconds`, a crowd at `target`."""
 
     def arrivals(now: float) -> dict[str, float]:
         usual = {WEB: 30.0, HOST: 10.0}
@@ -64,7 +64,10 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
 
 @pytest.mark.parametrize(("mode", "frozen"), [("production", True), ("paper, period_s: 4", False)])
 def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: bool) -> None:
-    """Both servers leave equal shares of requests unanswered, so R measures only random differences."""
+    """During a crowd both servers leave the same share of SYNs unanswered, so R measures only random differences.
+
+    In production mode flash-crowd control freezes the weights for that time; in paper mode the weights change.
+    """
     options = f"{{mode: {mode}, production: {{baseline_s: 20}}}}"
     run = Run(options, crowd(WEB), unanswered=lambda now: 0.15 if now >= ONSET else 0.0).until(ONSET + 40)
     crowded = [d.time_s for d in run.decisions if d.verdict.cause is Cause.CROWD]
@@ -76,7 +79,10 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
 
 
 def test_what_is_counted_under_another_number_meanwhile_is_no_difference() -> None:
-    """Two reloads in an interval remove a host and add it again with another number."""
+    """Two reloads within one interval remove a host and add it again with another number.
+
+    The host's requests under its former number are not subtracted from the counter of the new number.
+    """
 
     def options(*hosts: str) -> str:
         named = ", ".join(f"{{name: h{host[-2:]}, address: {host}}}" for host in hosts)
@@ -97,7 +103,10 @@ EVERY_HALF = PRODUCTION.replace("baseline_s", "detection_s: 0.5, baseline_s")
     [{}, {6.3: PRODUCTION, 11.7: PRODUCTION}, {6.3: EVERY_HALF, 11.7: PRODUCTION}],
 )
 def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str]) -> None:
-    """Balancing and flash-crowd control each run once a second, also after a reload; or control runs twice."""
+    """A balancing decision follows directly after flash-crowd control's decision, also after reloads.
+
+    Both run once a second; in the last case flash-crowd control runs twice a second for a while.
+    """
     run = Run(PRODUCTION, usual, unanswered=lambda _: 0.15, reloads=reloads).until(20)
     moved = run.switch.touched()[Table.CHOOSE]
     assert len([time for time in moved if time > 12]) > 3
@@ -115,7 +124,7 @@ def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str
     ids=["the same", "shorter", "measured otherwise", "another mode"],
 )
 def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
-    """A measurement whose options change restarts, on the same time grid."""
+    """After a reload, decisions stay on the former time grid; a measurement whose options change is begun again."""
     run = Run("{mode: paper, period_s: 4}", usual, reloads={at_s: f"{{{options}}}"}).until(20.5)
     assert [decision.time_s for decision in run.decisions] == pytest.approx(expected, abs=0.15)
     assert all(decision.target.offered == pytest.approx(50 * decision.seconds, rel=0.2) for decision in run.decisions)
@@ -123,7 +132,10 @@ def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[f
 
 @pytest.mark.parametrize("most", [1.0, 0.25])
 def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
-    """The load is three responses per slot in the crowd, and returns to its usual value afterwards."""
+    """The load is three responses per slot before ONSET, which reduces the measured share of responses.
+
+    When the load returns to its usual value, so does the share.
+    """
     caplog.set_level(logging.INFO, "sluice.news")
     options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"
     switch = Switch()
@@ -161,7 +173,7 @@ TWO_SERVICES = """\
 
 
 def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None = None) -> Run:
-    """Run a crowd at a service; the servers of both services randomly leave some requests unanswered."""
+    """Run a crowd at one service; the servers of both services randomly leave some SYNs unanswered."""
 
     def arrivals(now: float) -> dict[str, float]:
         return {WEB: 30.0, API: 30.0} | ({at: 230.0} if now >= ONSET else {})
@@ -203,7 +215,7 @@ def never(now: float) -> float:
 
 
 def said(run: Run) -> str:
-    """Return the first line of `sluice status`: the sentence about flash-crowd control."""
+    """Return the sentence about flash-crowd control in the output of `sluice status`."""
     status = news_status(run.view)
     _, head, sentence, *_ = news_lines(status)
     assert head == f"flash crowds  mode {run.view.config.mode}"
@@ -330,7 +342,10 @@ def test_writes_only_what_changes() -> None:
 
 
 FOR_NEW_CONNECTIONS = {Table.DESTINATIONS, Table.SAMPLING, Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT}
-"""Objects that affect only new connections: stage destinations applies to SYNs; sampling changes no packet."""
+"""Tables and meters that affect only new connections.
+
+The switch applies the table of destinations to SYNs; the table of sampling changes no packet.
+"""
 
 
 @settings(max_examples=20, deadline=None)
@@ -360,7 +375,7 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
         for number, limit in written.limits.items():
             second = written.returning.get(number)
             assert 1 <= written.general[number].rate <= limit + 1
-            # Limits are rounded to whole numbers of at least 1, so a twentieth of 5 becomes 1.
+            # Limits are rounded to integers of at least 1, so a twentieth of a limit of 5 becomes 1.
             rounding = 0.5 + 0.75 * bool(second)
             both = written.general[number].rate + (second.rate if second else 0)
             assert both <= (widest(0.5) if second else 1) * limit + rounding

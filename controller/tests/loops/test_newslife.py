@@ -1,4 +1,4 @@
-"""Flash-crowd control in a controller's life cycle: programming, adoption, restarts, reload, status."""
+"""Tests of flash-crowd control during a controller's life: programming, adoption, restarts, reloads, status."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NEWS = (
 
 
 def default_of(switch: FakeSwitch, alias: str) -> list[int]:
-    """Return the parameters of a keyless table's default action."""
+    """Return the parameters of the default action of a table without a key."""
     number = switch.schema.tables[alias].id
     (entry,) = (entry for key, entry in switch.tables.items() if key[0] == number)
     return [int.from_bytes(p.value, "big") for p in entry.action.action.params]
 
 
 def numbers(switch: FakeSwitch) -> dict[int, int]:
-    """Return the destinations' numbers by address."""
+    """Return the numbers of the destinations in the switch, by IPv4 address as an integer."""
     return {
         int.from_bytes(e.match[0].exact.value, "big"): int.from_bytes(e.action.action.params[0].value, "big")
         for e in switch.entries("destinations")
@@ -37,13 +37,13 @@ def numbers(switch: FakeSwitch) -> dict[int, int]:
 
 
 def buckets(switch: FakeSwitch, alias: str) -> dict[int, tuple[int, int]]:
-    """Return the meters' rates and bursts by destination number."""
+    """Return rate and burst of each of a meter's token buckets, by destination number."""
     number = switch.schema.meters[alias].id
     return {cell[1]: (m.cir, m.cburst) for cell, m in switch.meters.items() if cell[0] == number}
 
 
 def leave_limit(switch: FakeSwitch, address: int, limit: int) -> None:
-    """As an earlier controller did before it went."""
+    """Write a limit in the way in which a former controller would have left it in the switch."""
     entry = next(e for e in switch.entries("destinations") if e.match[0].exact.value == address.to_bytes(4, "big"))
     entry.metadata = f"limit={limit}".encode()
     number = int.from_bytes(entry.action.action.params[0].value, "big")
@@ -53,7 +53,7 @@ def leave_limit(switch: FakeSwitch, address: int, limit: int) -> None:
 
 
 def lift_limits(switch: FakeSwitch) -> None:
-    """As an earlier controller did before it went."""
+    """Remove all limits from the switch, as a former controller that found no crowd would have done."""
     for entry in switch.entries("destinations"):
         entry.metadata = b""
     for alias in ("destination_limit", "returning_limit"):
@@ -100,7 +100,7 @@ async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config
 async def test_controller_takes_over_what_an_earlier_one_left(
     switch: FakeSwitch, write_config: WriteConfig, reloads: bool
 ) -> None:
-    """The setting is written at the controller's start, and when a reload adds flash-crowd control."""
+    """The controller adopts the saved baseline when it starts, and when a reload adds flash-crowd control."""
     config = load(write_config(more=NEWS))
     saved, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
     assert origin is not None
@@ -152,7 +152,7 @@ BOTH_MODES = pytest.mark.parametrize("mode", ["production", "paper"])
 
 
 def aimed(identify: str, mode: str) -> str:
-    """Return the configuration with a limit for the hot spot only ("true"), or for all destinations ("false")."""
+    """Return the options that limit only the hot spot (`identify` "true") or all destinations ("false")."""
     return NEWS.replace("{mode: production,", f"{{mode: {mode}, identify: {identify},")
 
 

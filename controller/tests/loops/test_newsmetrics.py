@@ -1,4 +1,4 @@
-"""Flash-crowd control's metrics: before the first decision, without a crowd and in one."""
+"""Tests of the metrics of flash-crowd control: before the first decision, without a crowd, and in a crowd."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def crowd(now: float) -> dict[str, float]:
 
 
 def scraped(run: Run, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Return a scrape's samples about flash-crowd control and destinations, by name and labels."""
+    """Return the samples about flash-crowd control and destinations in a scrape, by name and labels."""
     shown: dict[str, Any] = {"packets": PACKETS, "services": [], "news": news_status(run.view)}
 
     async def gather(controller: Controller) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""A decision concerns a single service: its cost is bounded, and the switch is complete afterwards."""
+"""Tests of balancing decisions, which each concern one service.
+
+The cost of a decision does not depend on the number of services, and the switch has the complete state afterwards.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ DECISIONS = 3
 
 
 def service(number: int, servers: int, options: str, more: str = "") -> str:
-    """Return a service as an item of the configuration's list, with servers of its own."""
+    """Return a service as an item of the configuration's list; its servers belong to no other service."""
     pool = ", ".join(f"{{name: s{n}, address: 10.0.2.{20 * number + n}, port: 80}}" for n in range(servers))
     return (
         f"- {{name: w{number}, address: 10.0.0.{100 + number}, port: 80{more}, "
@@ -38,7 +41,10 @@ def service(number: int, servers: int, options: str, more: str = "") -> str:
 
 
 def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count what the tasks of equal services iterate over in DECISIONS decisions, each of which moves weights."""
+    """Count the servers and entries that the tasks of `services` equal services process, in DECISIONS rounds.
+
+    Every decision changes weights.
+    """
     seen: Counter[str] = Counter()
     weights, encode = Balancer.weights, P4TableEntry.encode_entry
 
@@ -93,7 +99,7 @@ def test_a_round_looks_at_each_service_as_often_however_many_there_are(monkeypat
 async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_write(
     switch: FakeSwitch, session: Session
 ) -> None:
-    """Servers lose all weight, are ejected, recover, and drain; pools select with and without a second candidate."""
+    """Servers lose all weight, are ejected, recover and drain; the services draw one or two candidate servers."""
     source = random.Random(5)
     more = service(1, 5, "mode: paper, delta: 0.99", ", second_look: true")
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")

@@ -1,4 +1,4 @@
-"""The times at which ledger and open connections are read: live, in a replay, and by a late controller."""
+"""Tests of the times at which counters and open connections are read: live, in a replay, by a late controller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,17 +26,20 @@ from virtual import Switch, in_virtual_time
 PERIOD_S = 2.0
 PERIODS = 3
 STALLED = 3
-"""Number of the ledger's reading that is slow."""
+"""Number of the reading of the servers' counters that takes `stall_s` seconds."""
 
 
 class Watched(Memory):
-    """Registers that record the times of readings; reading the loads, or a single ledger, takes time."""
+    """Registers that record the times of readings.
+
+    A reading of open connections takes `takes_s` seconds; the reading STALLED of counters takes `stall_s` seconds.
+    """
 
     def __init__(self, takes_s: float = 0.0, stall_s: float = 0.0) -> None:
         super().__init__()
         self.takes_s, self.stall_s = takes_s, stall_s
         self.now_s: float | None = None
-        """The current time in seconds; None: the loop's time."""
+        """The current time in seconds; None: the event loop's time."""
         self.loads: list[float] = []
         self.ledger: list[float] = []
 
@@ -52,7 +55,7 @@ class Watched(Memory):
 
 
 class Kept(Trace):
-    """A trace that keeps its lines and the times of writing."""
+    """A trace that stores its lines and the times at which they were written."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -129,7 +132,7 @@ def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, ex
 
 
 def replayed(mode: str, registers: Watched, late: dict[float, float], live: LiveTimes | None = None) -> list[float]:
-    """Return the times of decisions of a replay whose steps are delayed; `late` maps due times to actual times."""
+    """Return the times of a replay's decisions; `late` maps the due time of a delayed step to its actual time."""
     decided: list[float] = []
     driver = Driver(world(mode), registers, 0.0, live=live)
     while driver.due < 2 * PERIODS * PERIOD_S - 0.01:
@@ -151,7 +154,10 @@ def test_a_replay_reads_them_when_the_controller_does() -> None:
     [(0.4, [2.0, 4.8, 6.0, 8.0, 10.0]), (0.7, [2.0, 5.4, 8.0, 10.0]), (1.7, [2.0, 7.4, 10.0])],
 )
 def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
-    """The same holds in a replay that gets the delay, or the times of all live decisions."""
+    """A reading of `periods` periods delays the second decision; the next one follows at least half a period later.
+
+    A replay decides at the same times, if it receives the delay or the times of all live decisions.
+    """
     late, restored, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
     times = live(mode, late, 2 * PERIODS).times
     assert times == pytest.approx(expected)

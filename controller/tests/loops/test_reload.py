@@ -1,4 +1,4 @@
-"""Concurrent reloads, reloads that the switch refuses, and reloads that do not fit its tables."""
+"""Tests of concurrent reloads, reloads that the switch refuses, and reloads that exceed its tables."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ NO_ROOM = "600 servers and 600 retired ones, which may still have connections; t
 
 
 def put(config: Path, servers: str) -> None:
-    """Rewrite the configuration with these servers."""
+    """Replace the servers in the configuration file; `servers` is YAML text."""
     head, _, rest = config.read_text().partition("  servers:\n")
     config.write_text(f"{head}  servers:\n{servers}{rest[rest.index('control:') :]}")
 
 
 def pool(first_port: int, servers: int) -> str:
-    """Return `servers` servers with ports from `first_port`, disjoint from pools with another first port."""
+    """Return the YAML text of `servers` servers with ports from `first_port`.
+
+    Pools whose ports do not overlap have no server in common.
+    """
     return "".join(
         f"  - {{name: x{first_port + n}, address: 10.0.2.{2 + n % 200}, port: {first_port + n}}}\n"
         for n in range(servers)
@@ -43,7 +46,7 @@ def pool(first_port: int, servers: int) -> str:
 
 
 async def asked(it: Running, config: Path, servers: str) -> asyncio.Task[str]:
-    """Start a reload of these servers; return its task."""
+    """Write these servers to the configuration and start a reload; return the reload's task."""
     put(config, servers)
     reload = asyncio.create_task(it.controller.reload())
     await asyncio.sleep(0)
@@ -51,7 +54,7 @@ async def asked(it: Running, config: Path, servers: str) -> asyncio.Task[str]:
 
 
 async def answers(*reloads: asyncio.Task[str]) -> list[str | BaseException]:
-    """Return the results of reloads, within a time limit."""
+    """Return the results or exceptions of reloads; fail after 30 s."""
     async with asyncio.timeout(30):
         return await asyncio.gather(*reloads, return_exceptions=True)
 
@@ -93,7 +96,7 @@ services:
   servers:
   - {name: s2, address: 10.0.3.2, port: 80}
 """
-"""The server s2 moves from service web to web2."""
+"""A configuration in which server s2 has moved from service web to service web2."""
 
 
 async def test_a_server_with_connections_does_not_move_to_another_service(
@@ -105,7 +108,7 @@ async def test_a_server_with_connections_does_not_move_to_another_service(
         text = config.read_text()
         config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
         with pytest.raises(Refused, match=r"server s2 moves from service web to web2.*sluice drain web/s2"):
-            await it.controller.reload()  # a new connection may arrive at any moment
+            await it.controller.reload()  # without a drain, a new connection to s2 may arrive at any moment
         await it.controller.drain("web/s2", True)
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         await registers.write(Register.PIN_SERVER_1, 9, 2)

@@ -1,4 +1,4 @@
-"""Servers' buffers and idle connections in virtual time: the real tasks and world, with simulated stages."""
+"""Tests of servers' buffers and idle connections in virtual time: real tasks and world, simulated switch stages."""
 
 from __future__ import annotations
 
@@ -35,46 +35,46 @@ SEND = "{budget: 1MB, needs: paper}"
 
 
 def world(resources: str, server: str = "") -> World:
-    """Return the world of a service with two servers; ``server`` is the second's own configuration."""
+    """Return the world of a service with two servers; `server` is additional configuration of the second server."""
     text = web().replace("  servers:", f"  resources: {resources}\n  servers:")
     return world_of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
 
 
 @dataclass
 class Connection:
-    """A transfer with its unbounded flight in bytes, or an idle connection."""
+    """A simulated transfer with its uncapped bytes in flight, or an idle connection with 0 bytes in flight."""
 
     server: int
     wants: float = 0.0
     sent: int = 1_000_000
     idle_s: float = 0.0
     send: int = 0
-    """Cap in bytes on the flight towards the client; 0: none."""
+    """Cap on the bytes in flight to the client; 0: no cap."""
 
 
 @dataclass
 class Lab:
-    """A simulation of the stages and of the link's session: connections by number, and recorded requests."""
+    """A simulation of the switch stages and of the controller's session: open connections, and recorded requests."""
 
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     capped: list[float] = field(default_factory=list[float])
-    """Times at which caps were written."""
+    """Times in virtual seconds at which the controller wrote caps."""
     probes: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     prepared: int = 0
     answers: bool = True
-    """Whether servers answer probes."""
+    """Whether the servers answer the controller's probes."""
     fails: bool = False
-    """Whether the switch refuses to write caps."""
+    """Whether the switch refuses writes of caps."""
     lies: set[int] = field(default_factory=set[int])
-    """Connections that are noted as idle but are active again when they are confirmed."""
+    """Connections that the switch notes as idle, but that are active again when the controller checks the note."""
     slow_s: float = 0.0
-    """Seconds that reading the notes of idle connections takes."""
+    """Seconds that the controller needs to read the notes of idle connections."""
     paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """Counts of responses by the length of their longest pause, by server."""
+    """Histogram of responses over the length of their longest pause, by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
-    """The switch's notes of idle connections, including ended ones until they are confirmed."""
+    """The switch's notes of idle connections; a connection that ended is noted until the controller checks the note."""
 
     def link(self) -> Link:
         readback = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
@@ -86,7 +86,7 @@ class Lab:
         self.registers.count(Register.LOAD_FIRST, server, many)
 
     async def transfers(self) -> Columns:
-        """Return a slot for each connection, and an empty one."""
+        """Return a measured slot for each connection, and an empty slot."""
         every = list(self.connections.items())
         flight = [min(connection.wants, connection.send or 1e9) for _, connection in every]
         return Seen(
@@ -156,7 +156,7 @@ def view_of(it: World) -> ResourcesView:
 
 
 def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task that shares out the servers' buffers."""
+    """Run the task that distributes the servers' buffers among connections, until `until_s` in virtual time."""
 
     async def run() -> None:
         link = lab.link()
@@ -169,7 +169,7 @@ def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], No
 
 
 def closing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
-    """Run the task that closes idle connections, whose idle times grow with the clock."""
+    """Run the task that closes idle connections, until `until_s` in virtual time; idle times grow with the clock."""
 
     def older(now_s: float) -> None:
         meanwhile(now_s)
@@ -289,7 +289,10 @@ def test_above_it_the_longest_idle_are_closed_down_to_the_release() -> None:
 
 
 def test_a_crowd_of_thirty_a_second_finds_room() -> None:
-    """With twenty spare workers, idle connections are closed as new ones arrive (Azuma et al., section 2.2)."""
+    """Server s1 has about twenty free workers, and thirty clients/s arrive: idle connections are closed in time.
+
+    The scenario is section 2.2 of Azuma et al.
+    """
     it, lab = world(f"{{idle: {IDLE}}}"), Lab()
     lab.open(S1, 78, idle_s=5.0)
     most = 0
@@ -354,7 +357,7 @@ def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
 
 
 def test_a_server_that_is_off_shows_no_limit() -> None:
-    """The server is off from 2.5 to 12.5 s with 300 open connections; it answers SYNs before and afterwards."""
+    """A server is down from 2.5 to 12.5 s with 300 open connections; its unanswered SYNs do not set a learned limit."""
     it, lab = world("{idle: {learned: true, rate: 1000, least_age_s: 0.5}}"), Lab()
     lab.open(S1, 300, idle_s=5.0)
 
@@ -416,7 +419,7 @@ def test_a_server_can_have_a_limit_of_its_own() -> None:
     ]
 
 
-# -- The table `resources`
+# -- The switch's table `resources`
 
 
 async def test_the_switch_holds_who_is_managed_and_a_restarted_controller_finds_it(

@@ -1,4 +1,4 @@
-"""Servers' resources in `sluice status` and in the metrics, from a controller that leads a switch."""
+"""Tests of servers' resources in `sluice status` and in the metrics of a controller that leads a switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Replace the stages of the controller's switch by a simulation."""
+    """Replace the switch stages that the controller uses by a simulation."""
     it = Lab()
 
     def stages(_world: World, _link: Link) -> Lab:

@@ -1,4 +1,4 @@
-"""Several crowds at once, in virtual time: each has its own limit, and other destinations are not limited."""
+"""Tests of several simultaneous crowds in virtual time: each has its own limit, other destinations have no limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ START = 60.0
 
 
 def crowds(*begin_end_more: tuple[str, float, float, float]):
-    """Return arrivals with crowds (destination, begin, end, extra requests/s); all others get a tenth above usual."""
+    """Return arrivals with crowds (destination, begin, end, extra requests/s).
+
+    From START all other destinations receive a tenth more requests than usual.
+    """
 
     def arrivals(now: float) -> dict[str, float]:
         rise = RISE if now >= START else 1.0
@@ -35,12 +38,12 @@ def crowds(*begin_end_more: tuple[str, float, float, float]):
 
 
 def limited(decision: Decision) -> set[str]:
-    """Return the limited destinations' addresses."""
+    """Return the addresses of the destinations that a decision limits."""
     return {str(from_packed(target)) for target in decision.limits if target is not None}
 
 
 def spells(run: Run) -> Mapping[str, list[tuple[float, float]]]:
-    """Return by destination the periods (begin, end) in which it was limited."""
+    """Return the periods (begin, end) in which a destination was limited, by destination."""
     periods: dict[str, list[tuple[float, float]]] = {}
     before = set[str]()
     for decision in run.decisions:
@@ -96,7 +99,10 @@ def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
 
 
 def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> None:
-    """The other crowd's congestion lowers the limit below the destination's usual rate of requests."""
+    """The crowd at `outer` still congests the link when the crowd at `inner` ends.
+
+    Slow responses have reduced the limit of `inner` below its usual rate of requests; the limit is lifted nevertheless.
+    """
     outer, inner = SPOTS[0], SPOTS[1]
     both = crowds((outer, START, 260.0, 400.0), (inner, 80.0, 180.0, 300.0))
     run = Run(PRODUCTION, both, CAPACITY, response=lambda now: FAST_BPS * (0.6 if now >= START else 1.0)).until(250.0)
@@ -107,7 +113,10 @@ def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> N
 
 
 def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> None:
-    """By chance, a second of usual traffic has over a tenth more requests."""
+    """Slow responses reduce the limit below the usual rate of requests.
+
+    After the crowd, usual traffic in some seconds exceeds its mean by more than a tenth; the limit ends nevertheless.
+    """
     spot = SPOTS[0]
     slow = START, 180.0
     run = Run(
@@ -121,7 +130,10 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
 
 
 def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
-    """Others' requests stay a fifth above usual; slow responses in the crowd had lowered its limit below usual."""
+    """Requests to all destinations stay a fifth above usual, and slow responses reduced the limit below usual.
+
+    The only limit ends nevertheless, within 25 s after its crowd.
+    """
     spot, slow = SPOTS[0], (START, 180.0)
 
     def arrivals(now: float) -> dict[str, float]:
@@ -145,7 +157,7 @@ def test_published_control_limits_the_one_with_the_highest_count() -> None:
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
 def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
-    """In paper mode there is at most one limit."""
+    """A controller adopts two limits from the switch; in paper mode it continues with at most one of them."""
     both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
     run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
     left = run.switch.crowd

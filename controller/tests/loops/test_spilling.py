@@ -1,4 +1,4 @@
-"""Caps on open connections, against the fake switch: full servers, refusal of all, restarts and reloads."""
+"""Tests of caps on open connections with the fake switch: full servers, refused connections, restarts, reloads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE = {1: 128, 2: 128}
 
 
 def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
-    """Write a configuration with these caps of the two servers."""
+    """Write these caps of the two servers to the configuration file; None: no cap."""
     text = config.read_text()
     for name, cap in (("s1", s1), ("s2", s2)):
         head, _, rest = text.partition(f"{{name: {name}, ")
@@ -44,13 +44,13 @@ def capped(config: Path, s1: int | None = 8, s2: int | None = 4) -> Path:
 
 
 def opened(switch: FakeSwitch, s1: int, s2: int) -> None:
-    """Set the servers' numbers of open connections."""
+    """Set the numbers of open connections of servers 1 and 2 in the switch."""
     for server, number in ((1, s1), (2, s2)):
         switch.hold("load_first", server, number)
 
 
 def gate(switch: FakeSwitch) -> tuple[int, int] | None:
-    """Return rate and burst of the service's admission meter; None without a configuration."""
+    """Return rate and burst of the service's admission meter; None: the meter is not configured."""
     config = switch.meters.get((switch.schema.meters[Meter.ADMISSION].id, 1))
     return None if config is None else (config.cir, config.cburst)
 
@@ -169,7 +169,7 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 
 
 def test_an_ejected_server_is_no_room() -> None:
-    """The server answers no client, so excess connections are refused although it has no cap."""
+    """Server 1 is ejected because it answers no SYN: it has no cap, but clients are refused if 2 and 3 are full."""
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
     world = world_of(parse(web(mode="production", more=more)))
     view = world[Balance].views[1]
@@ -214,7 +214,7 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
 
 
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
-    """The limits of other services are not rewritten."""
+    """Two services share server x2; limits of other services are not written again."""
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()

@@ -1,4 +1,4 @@
-"""The controller's process stops for seconds, as on a busy machine; its agents stay in the switch's tables."""
+"""A test of a controller whose process stops for seconds, as on a busy host: its agents stay in the switch's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep of the connection table each minute: removed servers, and the idle time."""
+"""Tests of the sweep of the connection table each minute: removed servers, and the timeout of idle connections."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_retired_server_leaves_with_its_last_connection(
 
 
 class OneSlot(Memory):
-    """A connection table with a single connection, to the first server, that records the times of readings."""
+    """A connection table with one connection, to server 1; it records the times of readings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ async def test_the_switch_is_given_the_idle_time_that_fits_its_table(
 
 
 def idle_ticks(switch: FakeSwitch) -> int:
-    """Return the idle time in ticks: the first parameter of the timers' default action."""
+    """Return the timeout of idle connections in ticks: the first parameter of the default action of table `timers`."""
     number = switch.schema.tables["timers"].id
     (entry,) = [entity for (table, default, *_), entity in switch.tables.items() if table == number and default]
     return int.from_bytes(entry.action.action.params[0].value, "big")

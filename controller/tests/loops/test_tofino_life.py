@@ -1,4 +1,4 @@
-"""A controller's life cycle with a Tofino: start, weights, limits, drains, restarts."""
+"""Tests of a controller's life with a Tofino switch: start, weights, limits, drains, restarts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Pat
 
 
 async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch, config: Path) -> None:
-    """The group contains neither full nor drained servers, so it cannot distinguish them."""
+    """The selector group on a Tofino contains neither full nor drained servers, so a starting controller must
+    distinguish them by other means."""
     config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
     async with running(config):
         tofino.hold("load_first", 1, 8)

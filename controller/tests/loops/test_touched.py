@@ -1,4 +1,4 @@
-"""The tables that are compared with the switch after a balancing decision."""
+"""Tests of which tables the controller compares with the switch after a balancing decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A controller that was itself late does not treat agents, servers or neighbours as dead, nor silence as a crowd."""
+"""Tests of a controller whose own process was late: it does not treat agents, servers or neighbours as dead.
+
+It also does not treat the silence of servers as a crowd.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ async def test_a_reading_is_late_behind_a_gap_or_when_it_takes_unusually_long() 
 
 
 class Wire:
-    """Simulated agents' connections: reports arrive in virtual time, and queue while the controller does not read."""
+    """Simulated connections of agents; reports arrive in virtual time, and queue while the controller does not read."""
 
     def __init__(self) -> None:
         self.talks = {control: asyncio.Event() for control in CONTROLS}
@@ -204,7 +207,7 @@ async def test_all_agents_that_have_ended_are_gone_at_once(wire: Wire) -> None:
 
 @stalled
 async def test_agents_that_were_not_listened_to_are_not_silent(wire: Wire) -> None:
-    """The controller did not read reports while the switch was unreachable, or during a reload."""
+    """The controller read no reports while the switch was unreachable or a reload ran."""
     world = world_of(parse(content(control="/nowhere/sluice.sock")))
     agents = world[Content].agents
     for _ in range(2):
@@ -229,7 +232,7 @@ async def test_an_agent_that_compiles_its_rules_is_not_silent(wire: Wire) -> Non
 
 
 class Counting(Memory):
-    """Counters of servers that answer every SYN; a reading has SYNs of a server whose answers are not counted yet."""
+    """Counters of servers that answer every SYN; if `torn`, a reading has SYNs whose SYN-ACKs are not counted yet."""
 
     def __init__(self, *, slow_s: float = 0.0) -> None:
         super().__init__()

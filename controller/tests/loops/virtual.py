@@ -1,4 +1,4 @@
-"""Runs flash-crowd control in virtual time: the real task and world, with a simulated switch and crowd."""
+"""Run flash-crowd control in virtual time: the real task and world, with a simulated switch and crowd."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAST_BPS = 200_000.0
 
 
 class Clock(selectors.SelectSelector):
-    """A selector that does not wait: it adds each timeout to the virtual clock."""
+    """A selector that does not wait but adds each timeout to a virtual clock."""
 
     now = 0.0
 
@@ -64,20 +64,20 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end; sleeping takes no real time."""
+    """Run a coroutine to its end; its sleeps take no real time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         runner.run(coroutine)
 
 
 @cache
 def program() -> pipeline.Pipeline:
-    """Return the program that the switch runs."""
+    """Return the P4 program that the simulated switch runs."""
     return pipeline.load()
 
 
 @dataclass
 class Updates:
-    """A substitute for the reconciler's session that records writes and their times."""
+    """A substitute for the reconciler's session; it records writes and their virtual times."""
 
     written: list[tuple[float, p4r.Update]] = field(default_factory=list[tuple[float, p4r.Update]])
     address: str = "virtual"
@@ -95,12 +95,12 @@ PINS = {
     Register.PIN_KEY_1: {7: 0xA12_0000_0001, 9: 0xA22_0000_0001},
     Register.PIN_SERVER_1: {7: 1, 9: 2},
 }
-"""Connections that were established before the run: one to each server."""
+"""Registers with two connections that were established before the run, one to each server."""
 
 
 @dataclass
 class Switch:
-    """A tick-by-tick simulation of the stages of flash-crowd control; it also stands in for the controller's link."""
+    """A simulation of the switch's stages of flash-crowd control in steps; it also replaces the controller's link."""
 
     spaced = True
     registers: Memory = field(default_factory=Memory)
@@ -108,12 +108,12 @@ class Switch:
     crowd: Crowd = field(default_factory=Crowd)
     writes: list[Crowd] = field(default_factory=list[Crowd])
     weights: dict[int, int] = field(default_factory=dict[int, int])
-    """Weights by server number."""
+    """Weights in the selector groups, by server number."""
     anybody: dict[int, TokenBucket] = field(default_factory=dict[int, TokenBucket])
     clock: int = 1 << 24
     step: int = 0
     live: int = FLOWS
-    """Number of concurrent responses."""
+    """Number of responses that send packets at the same time."""
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class Switch:
         return many
 
     def touched(self) -> dict[Table | Meter, list[float]]:
-        """Return the times of writes to each table and meter after the start."""
+        """Return the times of writes after the start, by table or meter."""
         schema, moments = self.updates.pipeline.schema, dict[Table | Meter, list[float]]()
         names = {schema.tables[table].id: table for table in Table} | {schema.meters[m].id: m for m in Meter}
         for time_s, update in self.updates.written:
@@ -143,7 +143,7 @@ class Switch:
         return moments
 
     def established(self) -> list[tuple[int, int, bytes]]:
-        """Return what applies to packets of established connections: the key, the server, and the server's entry."""
+        """Return pin key, server number and server entry: what applies to packets of each established connection."""
         number = self.updates.pipeline.schema.tables[Table.SERVERS].id
         servers = {
             int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()
@@ -154,7 +154,7 @@ class Switch:
         return [(key, pinned[slot], servers[pinned[slot]]) for slot, key in sorted(keys.items())]
 
     def requests(self, destination: str, many: int) -> int:
-        """Let SYNs arrive; return how many pass."""
+        """Let `many` SYNs arrive at a destination; return the number of admitted SYNs."""
         number = self.crowd.numbers.get(from_text(destination), 0)
         admitted = self.anybody[number].admit(many) if number in self.anybody else many
         self.registers.count(Register.REQUESTS_OFFERED, number, many)
@@ -168,7 +168,10 @@ class Switch:
         return admitted
 
     def handshakes(self, many: int, lost: Mapping[int, float], completed: float) -> None:
-        """Distribute SYNs by weight; each server loses its share `lost`; the share `completed` of the rest complete."""
+        """Distribute `many` SYNs over the servers by weight; count SYNs, SYN-ACKs and completed handshakes.
+
+        `lost` is the share of unanswered SYNs, by server; `completed` is the share of completed handshakes.
+        """
         weights = [self.weights.get(server, 1) for server in lost]
         parts = self.random.multinomial(many, [weight / sum(weights) for weight in weights])
         for (server, unanswered), syns in zip(lost.items(), parts, strict=True):
@@ -178,7 +181,7 @@ class Switch:
             self.registers.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
-        """Let responses of about this rate (bit/s) send packets; the first measured response in a slot keeps it."""
+        """Let responses of about `bps` bit/s send packets; a slot belongs to the first measured response."""
         self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
         mask, owners = flow_mask(self.crowd.flow_share), dict[int, int]()
         for flow in range(self.live):
@@ -193,32 +196,33 @@ class Switch:
 
 
 Arrivals = Callable[[float], dict[str, float]]
-"""Function from the time in seconds to the requests per second by destination."""
+"""Function from the time in seconds to requests/s, by destination."""
 
 
 @dataclass
 class Run:
-    """A run of a controller's task, a simulated switch, and a link that a given rate of requests fills."""
+    """A run of the controller's tasks with a simulated switch; requests share a link with room for `capacity` of them
+    per second."""
 
     options: str
     arrivals: Arrivals
     capacity: float = 60.0
     response: Callable[[float], float] | None = None
-    """Function from the time to the response rate in bit/s; None: what the link leaves of FAST_BPS."""
+    """Function from the time to the rate of responses in bit/s; None: the rate that the link admits, up to FAST_BPS."""
     unanswered: Callable[[float], float] | None = None
-    """Function from the time to the share of connection requests that servers randomly leave unanswered; if given, R
-    decides the weights every second."""
+    """Function from the time to the share of SYNs that servers randomly leave unanswered; if given, a balancer decides
+    the weights by R every second."""
     silent: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Times from which servers answer almost no requests, by server number."""
+    """Times in seconds from which servers answer almost no SYN, by server number."""
     spoofed_s: float = math.inf
-    """Time in seconds from which almost no handshake is completed."""
+    """Time in seconds from which clients complete almost no handshake."""
     services: str = ""
-    """Services beside web, as items of the configuration's list."""
+    """Services in addition to web, as items of the configuration's list."""
     baseline: BaselineFile | None = None
-    """The file in which the controller keeps its baseline; None: no file."""
+    """The file in which the controller stores its baseline; None: no file."""
     switch: Switch = field(default_factory=Switch)
     reloads: Mapping[float, str] = field(default_factory=dict[float, str])
-    """Options that are reloaded, by time."""
+    """Options of flash-crowd control that a reload applies, by time in seconds."""
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
@@ -227,13 +231,13 @@ class Run:
         assert view is not None
         self.view: NewsView = view
         self.established: list[tuple[int, int, bytes]] = []
-        """What applied to the connections from before the run, recorded at the start."""
+        """The state that applied to the connections in PINS when the run began."""
 
     def _config(self, options: str) -> Config:
         return parse(web(more=f"{self.services}\nnews: {options}", period_s=1, window_s=4))
 
     def until(self, end_s: float) -> Run:
-        """Run from time 0 until `end_s` in virtual time."""
+        """Run from time 0 to `end_s` in virtual seconds."""
         in_virtual_time(self._run(end_s))
         return self
 
@@ -276,7 +280,7 @@ class Run:
         return self.world.plan.services if self.unanswered else ()
 
     def _begun(self) -> list[asyncio.Task[None]]:
-        """Start the controller's tasks in its order."""
+        """Start the controller's tasks in the order in which a controller starts them."""
         link, trace = cast(Link, self.switch), _Keep(self.decisions)
         loops = [
             balance(self.world, self.world[Balance].views[service.id], link, service, Trace(None))

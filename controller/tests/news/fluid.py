@@ -1,10 +1,10 @@
-"""Simulates a bottleneck under a flash crowd in virtual time: fluid flows, a token bucket, clients that retry.
+"""Simulate a bottleneck under a flash crowd in virtual time: fluid flows, a token bucket, clients that retry.
 
-Chen & Heidemann's testbed (Fig. 17): a link of 2 Mbit/s, responses of which half are under 1 KB and nine in ten
-under 10 KB with half of the bytes, clients of very different speeds behind it. Requests arrive as a Poisson process.
-Bandwidth is shared max-min fairly; slow start is a number of round trips; a full link adds its queue's
-delay. A refused SYN comes back after 1, 2, 3 and 4 s. Clients give up after 120 s on average: 60 s, and then half
-of them wait on (section 7.6.1).
+The model is Chen & Heidemann's testbed (Fig. 17): clients of very different access rates behind a link of 2 Mbit/s.
+Half of the responses are below 1 KB, and nine in ten are below 10 KB but carry only half of the bytes. Requests
+arrive as a Poisson process. Flows share the link max-min fairly; slow start is modelled as a number of round trips,
+to which a full link adds its queueing delay. Clients repeat a refused SYN after 1, 2, 3 and 4 s. They abort a
+response after 120 s on average: 60 s of patience, which half of them prolong (section 7.6.1).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Bottleneck:
-    """The link with its flows and clients. Rates are in requests per second, the capacity in bytes per second."""
+    """The link with its flows and clients. Request rates are in requests/s, and `capacity` is in bytes/s."""
 
     news: News
     arrivals: Callable[[float], float]
-    """Function from the time to the requests per second towards the target."""
+    """Function from the time in seconds to the requests/s at the target of the crowd."""
     capacity: float = 250_000.0
     bystanders: float = 0.0
     upload: float = 0.0
-    """Packets per second of an upload to the bystander destination, in addition to its requests."""
+    """Packets/s of an upload to the bystander destination, in addition to the packets of its requests."""
     seed: int = 1
     access_bps: tuple[float, float] = (12.0, 1.2)
-    """Clients' log-normal access rates: mean and standard deviation of ln(rate / (1 KB/s))."""
+    """Log-normal distribution of clients' access rates: mean and standard deviation of ln(rate in bit/s)."""
     now: float = 0.0
     decisions: list[Decision] = field(default_factory=list[Decision])
     carried: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """Time and used share of the link, for each step."""
+    """Time in seconds and used share of the link, for each step of the simulation."""
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -61,7 +61,7 @@ class Bottleneck:
         self.news.observe(Observation(0.0, np.zeros(0), self.counts))
 
     def run(self, until_s: float) -> list[Decision]:
-        """Simulate steps and observations up to a time; return the decisions."""
+        """Simulate steps and observations until `until_s`; return all decisions up to then."""
         every = round(self.news.options.interval_s / STEP_S)
         while self.now < until_s - 1e-9:
             for _ in range(every):
@@ -73,7 +73,7 @@ class Bottleneck:
         return float(np.mean([share for time, share in self.carried if time >= start_s]))
 
     def _arrive(self, destination: Packed, fresh: int, again: dict[int, int]) -> int:
-        """Pass new and returning requests through admission; return how many pass."""
+        """Pass new and repeated SYNs through admission; return the number of admitted SYNs."""
         wanting = fresh + sum(again.values())
         limited = None if None in self.news_limits else destination
         admitted = self.buckets[limited].admit(wanting) if limited in self.news_limits else wanting
@@ -89,7 +89,7 @@ class Bottleneck:
         return admitted
 
     def restart(self, *, keeps_baseline: bool = False) -> None:
-        """Replace the controller by one that adopts the limit in the switch; on request, also the old baselines."""
+        """Replace the controller by a new one, which adopts the limits in the switch; on request, also the baseline."""
         news = News(self.news.options)
         if keeps_baseline:
             assert self.news.usual is not None
@@ -148,7 +148,7 @@ class Bottleneck:
         self.flows = np.stack([size, remaining, age, speed])[:, ~gone]
 
     def _measured(self, size: Floats) -> NDArray[np.bool_]:
-        """Return which responses the switch measures; the digits of their size stand in for the flow's hash."""
+        """Return which responses the switch measures; digits of a response's size replace the hash of its flow."""
         return size * 1e6 % 1 < measured_share(self.news.options.flow_share)
 
     def _observe(self) -> None:
@@ -168,7 +168,7 @@ class Bottleneck:
 
 
 def _fair_level(demand: Floats, capacity: float) -> float:
-    """Return the max-min fair share; infinity when the capacity suffices for all demands."""
+    """Return the max-min fair share of the capacity; infinity when the capacity satisfies all demands."""
     if demand.sum() <= capacity:
         return float("inf")
     ordered = np.sort(demand)

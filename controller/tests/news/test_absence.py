@@ -1,4 +1,4 @@
-"""Reasons for keeping an absent controller's last baseline, for an hour and not by hour of the day (ADR 0139)."""
+"""Test of ADR 0139: an absent controller's last baseline stays valid for an hour; hours of the day are not used."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,14 @@ from sluice.features.crowd.baseline import LIFE_S
 
 Floats = NDArray[np.float64]
 DAYS, DAY, WEEK = 28, 1440, 7
-"""Simulated days, minutes of a day, and the number of days over which an hour's mean is taken."""
+"""Simulated days, minutes in a day, and the number of days over which the mean of an hour of the day is taken."""
 
 
 def load(seed: int, *, days: float, minutes: float) -> Floats:
-    """Return requests/s of each minute: four times as many by day as by night, fewer at weekends, with a random factor
-    per day (``days``) and a drift over an hour (``minutes``)."""
+    """Return simulated requests/s for each minute: four times as many by day as by night, fewer at weekends.
+
+    `days` is the scatter of a random factor per day, and `minutes` that of a drift over an hour.
+    """
     random = np.random.default_rng(seed)
     minute = np.arange(DAYS * DAY)
     of_day = 40 * np.exp(0.5 * np.log(4) * np.sin(2 * np.pi * minute / DAY))
@@ -26,7 +28,10 @@ def load(seed: int, *, days: float, minutes: float) -> Floats:
 
 
 def errors(rate: Floats, absent: int) -> tuple[float, float]:
-    """Return the median log error of two predictions: the last minute before the absence, and the hour's mean."""
+    """Return the median log error of two predictions of a rate after an absence of `absent` minutes.
+
+    The first prediction is the last minute before the absence, the second the mean of the same hour on other days.
+    """
     now = np.arange(2 * WEEK * DAY, rate.size, 7)
     hours = rate.reshape(-1, 60).mean(axis=1)
     of_other_days = np.mean([hours[now // 60 - 24 * back] for back in range(1, WEEK + 1)], axis=0)

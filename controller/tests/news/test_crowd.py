@@ -1,4 +1,4 @@
-"""The closed loop in virtual time: a bottleneck of 2 Mbit/s under a flash crowd, and under noise without a crowd."""
+"""Tests of the closed loop in virtual time: a link of 2 Mbit/s in a flash crowd, and with noise but no crowd."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,18 +10,18 @@ from sluice.balance import Counts
 from sluice.news import Cause, News, NewsMode, NewsOptions, Observation, Requests
 
 QUIET, PEAK, CAPACITY = 20.0, 110.0, 50.0
-"""Requests per second; the capacity follows from 250 kB/s and a mean response of 5 kB."""
+"""Usual load, peak load and capacity in requests/s; the capacity is 250 kB/s at a mean response of 5 kB."""
 PAPER = NewsOptions(mode=NewsMode.PAPER)
 T = PAPER.period_s
 
 
 def crowd(onset: float, ramp: float, scale: float = 1.0) -> Callable[[float], float]:
-    """Return arrivals in requests/s: quiet, then rising to the peak within ``ramp`` s, as in the World Cup's logs."""
+    """Return a function from time to requests/s: QUIET, then a rise to PEAK in `ramp` s, as in the World Cup logs."""
     return lambda t: scale * (QUIET + (PEAK - QUIET) * min(1.0, max(0.0, (t - onset) / ramp)))
 
 
 def ar(link: Bottleneck, start: float, end: float) -> float:
-    """Return the mean AR (response rate of the fastest flows) between two times in bit/s."""
+    """Return the mean AR (rate of the fastest responses) in bit/s between two times."""
     return float(np.mean([d.measurement.ar or 0.0 for d in link.decisions if start < d.time_s <= end]))
 
 
@@ -32,7 +32,7 @@ def alarms(link: Bottleneck) -> list[float]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.7])
 def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> None:
-    """Chen & Heidemann's worst detection takes 1.4 intervals, 88 s at T = 64 s, for any begin within the interval."""
+    """Chen & Heidemann detect a crowd within 1.4 intervals (88 s at T = 64 s), wherever in an interval it begins."""
     onset = (8 + phase) * T
     link = Bottleneck(News(PAPER), crowd(onset, 20), bystanders=3, seed=seed)
     link.run(11 * T)
@@ -42,7 +42,10 @@ def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> 
 
 
 def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() -> None:
-    """The crowd begins 16 s before an interval ends (Chen & Heidemann's 20 s detection at T = 60 s)."""
+    """The crowd begins 16 s before an interval ends, so the limit starts below the capacity.
+
+    Chen & Heidemann's figure has a detection after 20 s at T = 60 s.
+    """
     onset = 8.75 * T
     link = Bottleneck(News(PAPER), crowd(onset, 5), bystanders=3)
     link.run(9 * T)
@@ -58,9 +61,9 @@ def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() ->
 
 
 def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> None:
-    """As published: while the alarm never resets the scoreboard alternates, and the limit sinks by 1 % in 2 T.
+    """While the published alarm does not reset, the scoreboard alternates, and the limit falls by 1 % in 2 T.
 
-    A larger step sinks by step^2, and so finds the capacity within the crowd.
+    A larger step reduces the limit by step^2 in that time, and so reaches the capacity during the crowd.
     """
     onset = 8 * T
     published, larger = (
@@ -70,14 +73,14 @@ def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> No
         link.run(22 * T)
     limits = [[d.limit.rate for d in link.decisions if d.limit] for link in (published, larger)]
     assert limits[0][0] > 1.5 * CAPACITY
-    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves alternate, beginning with down, so a last odd move is down
+    pairs, odd = divmod(len(limits[0]) - 1, 2)  # moves alternate, beginning with "down": an odd number also ends "down"
     assert limits[0][-1] == pytest.approx(limits[0][0] * 0.99**pairs * 0.9**odd)
     assert limits[0][-1] > 1.5 * CAPACITY
     assert limits[1][-1] < CAPACITY
 
 
 def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
-    """Eighty minutes with thousands of requests per interval, on a link that is never full."""
+    """Eighty minutes of thousands of requests per interval, on a link that is never full, raise no alarm."""
     for seed in range(2):
         link = Bottleneck(News(PAPER), lambda _: 40.0, capacity=1e9, seed=seed)
         link.run(75 * T)
@@ -85,10 +88,10 @@ def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
 
 
 def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -> None:
-    """Chen & Heidemann's finding (sections 7.4 and 8.4): 80 requests per interval are noise, not evidence.
+    """With 80 requests per interval, noise raises alarms (Chen & Heidemann, sections 7.4 and 8.4).
 
-    A single false alarm does harm: its limit then refuses requests on an empty link (and, because it caps R_p, hides
-    the alarms that would have followed).
+    One false alarm does harm: its limit refuses requests on an empty link. Because the limit also caps the requests in
+    the detector's condition, it hides later alarms.
     """
     for seed in range(3):
         link = Bottleneck(News(replace(PAPER, period_s=2.0)), lambda _: 40.0, capacity=1e9, seed=seed)
@@ -99,9 +102,10 @@ def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -
 
 @pytest.mark.parametrize("options", [PAPER, NewsOptions()])
 def test_a_quarter_of_the_flows_measured_is_no_silence(options: NewsOptions) -> None:
-    """With a dozen requests in a window, sometimes none of their responses is among the measured flows.
+    """With a dozen requests in a window, sometimes none of their responses is among the measured quarter of the flows.
 
-    Production mode then looks for responses in a longer window.
+    AR (the rate of the fastest responses) is then unknown, not zero. Production mode extends the window, so that more
+    windows contain a measured response.
     """
     quarter = replace(options, flow_share=0.25)
     window_s = options.interval_s * options.window_intervals
@@ -126,7 +130,7 @@ def test_a_crowd_is_found_and_limited_by_a_quarter_of_the_flows(options: NewsOpt
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
-    """Rates are eight times those of Chen & Heidemann's testbed, so that the run is 8 times shorter."""
+    """Loads and capacity are eight times those of Chen & Heidemann's testbed, which makes the run 8 times shorter."""
     onset, scale = 200.0, 8.0
     link = Bottleneck(
         News(NewsOptions()), crowd(onset, 5, scale), capacity=scale * 250_000, bystanders=3 * scale, seed=seed
@@ -142,7 +146,7 @@ def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int
 
 @pytest.mark.parametrize("bystanders", [0.5, 3.0])
 def test_an_upload_elsewhere_does_not_draw_the_limit_away_from_the_crowd(bystanders: float) -> None:
-    """The bystander receives most of the packets, and at times a few more requests than usual."""
+    """The bystander receives most of the packets by an upload, and sometimes a few more requests than usual."""
     onset = 300.0
     link = Bottleneck(News(NewsOptions()), crowd(onset, 20), bystanders=bystanders, upload=4000)
     link.run(600)
@@ -153,11 +157,12 @@ def test_an_upload_elsewhere_does_not_draw_the_limit_away_from_the_crowd(bystand
 
 @pytest.mark.parametrize("change", ["restart in 4 s", "restart in 40 s", "mode"])
 def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
-    """The limit continues for minutes and is lifted with the crowd; the baseline for the next crowd is from before it.
+    """A restarted controller keeps the limit for minutes, and lifts it when the crowd ends.
 
-    Four seconds after the first limit AR is still that of a full link, so only a further decline could be seen. In
-    place of a restart, paper mode gives way to production mode; its limit is below the capacity, as the crowd begins
-    late in an interval.
+    The crowd does not enter the baseline by which the next crowd is detected. In the case "4 s", AR is still that of a
+    full link when the controller restarts, so only a further decline could be noticed. In the case "mode", the mode
+    changes from paper to production instead. The limit is then below the capacity, because the crowd begins late in an
+    interval.
     """
     onset, end, again, over = 127.0, 600.0, 720.0, 760.0
     first, second = crowd(onset, 5), crowd(again, 5)
@@ -192,7 +197,7 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
 
 @pytest.mark.parametrize("after_s", [-1, 1, 40])
 def test_a_restart_with_a_baseline_controls_like_one_that_never_stopped(after_s: float) -> None:
-    """The controller stops just before the onset, before the alarm (crash in the crowd), or while its limit applies."""
+    """The controller restarts with its saved baseline: before the crowd, before the alarm, or under a limit."""
     onset, end = 200.0, 420.0
     never, stopped = (Bottleneck(News(NewsOptions()), crowd(onset, 5), bystanders=3) for _ in range(2))
     never.run(end)
@@ -210,7 +215,7 @@ def test_a_restart_with_a_baseline_controls_like_one_that_never_stopped(after_s:
 
 
 def stopped_share(never: Bottleneck, onset: float) -> float:
-    """Return the least share of the link that a run with a stop must use: 90 % of the run without."""
+    """Return the smallest share of the link that a run with a restart must use: 90 % of that without a restart."""
     return 0.9 * never.utilisation(onset + 60)
 
 
@@ -227,7 +232,7 @@ def test_static_mode_goes_on_from_no_limit_however_long_the_crowd() -> None:
 
 
 def test_a_limit_below_the_usual_load_that_is_found_in_the_switch_goes_too() -> None:
-    """Without a baseline, the search raises the limit while this does no harm, until the limit no longer binds."""
+    """Without a baseline, the search raises the limit while responses stay fast, until the limit refuses no request."""
     link = Bottleneck(News(NewsOptions()), lambda _: QUIET, bystanders=3)
     link.news.adopt(TARGET, 0.8 * QUIET)
     link.restart()
@@ -251,7 +256,7 @@ def test_production_mode_lifts_the_limit_after_the_crowd() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
-    """The load is even, rises slowly or jumps, on a link that is never full."""
+    """The load is constant, rises slowly or jumps, on a link that is never full."""
     loads: list[Callable[[float], float]] = [lambda _: 40.0, lambda t: 20 + t / 9, crowd(600, 5)]
     for load in loads:
         link = Bottleneck(News(NewsOptions()), load, capacity=1e9, seed=seed)
@@ -260,7 +265,10 @@ def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
 
 
 def test_only_slow_clients_raise_no_alarm_while_requests_are_not_up() -> None:
-    """Condition 2 (more requests) fails: AR falls to a tenth only because the fast clients have left."""
+    """AR (the rate of the fastest responses) falls to a tenth, because the fast clients left.
+
+    The detector's second condition, more requests than usual, does not hold.
+    """
     random = np.random.default_rng(5)
     for options in (PAPER, NewsOptions()):
         news, requests = News(options), Requests()

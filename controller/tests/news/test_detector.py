@@ -1,4 +1,4 @@
-"""Chen & Heidemann's detector against hand-computed sequences."""
+"""Tests of Chen & Heidemann's detector on sequences whose results are calculated by hand."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def test_both_conditions_are_needed() -> None:
 def test_compared_with_the_average_from_before_the_observation() -> None:
     d = detector()
     d.observe(100, 40)
-    # If the observation entered the average first, the average would be 90.4, and 89 would exceed 0.9 of it.
+    # If 89 entered the average before the comparison, the average would be 90.4, and 89 would exceed 0.9 * 90.4.
     second = d.observe(89, 45)
     assert second.alarm
     assert second.ar_average == 100
@@ -35,7 +35,7 @@ def test_compared_with_the_average_from_before_the_observation() -> None:
 
 
 def test_the_operating_point_survives_the_onset() -> None:
-    """100 -> alarm at 50: 0.875 * 100 + 0.125 * 50 = 93.75, then 0.875 * 93.75 + 0.125 * 60 = 89.53125."""
+    """After an alarm the average falls slowly: 0.875 * 100 + 0.125 * 50 = 93.75, then 0.875 * 93.75 + 0.125 * 60."""
     d = detector()
     d.observe(100, 40)
     d.observe(50, 80)
@@ -46,10 +46,10 @@ def test_the_operating_point_survives_the_onset() -> None:
 def test_resets_only_above_the_average_by_the_tolerance() -> None:
     d = detector()
     d.observe(100, 40)
-    d.observe(50, 80)  # average 93.75: resets above 103.125
-    assert d.observe(103, 60).alarm  # average 94.90625: resets above 104.396875
+    d.observe(50, 80)  # the average becomes 93.75, so the alarm resets above 103.125
+    assert d.observe(103, 60).alarm  # the average becomes 94.90625, so the alarm resets above 104.396875
     assert d.observe(104, 20).alarm
-    # 0.875 * 94.90625 + 0.125 * 104 = 96.04297: above 105.65 it resets, and the average follows at once
+    # The average was 0.875 * 94.90625 + 0.125 * 104 = 96.04297: the alarm resets above 105.65, and 106 is the average.
     last = d.observe(106, 60)
     assert not last.alarm
     assert last.recovered

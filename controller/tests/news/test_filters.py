@@ -1,4 +1,4 @@
-"""The high-low filter and the baseline."""
+"""Tests of the high-low filter and of the baseline."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_hand_computed() -> None:
     for value, alarm in [(100, False), (200, False), (20, True), (20, True), (100, False)]:
         hlf.fold(value, alarm=alarm)
         averages.append(hlf.average)
-    # 100; 100/8 + 200*7/8; then 7/8 of the old + 1/8 of 20, twice; then 1/8 of the old + 7/8 of 100.
+    # 100; then 1/8 of the old + 7/8 of 200; twice 7/8 of the old + 1/8 of 20; then 1/8 of the old + 7/8 of 100.
     assert averages == pytest.approx([100, 187.5, 166.5625, 148.2421875, 106.0302734375])
 
 

@@ -1,4 +1,4 @@
-"""The measurement of flows that is combined from several readings."""
+"""Tests of the measurement of flows, which combines several readings."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,10 @@ def test_keys_that_are_not_as_many_as_the_flows_are_refused() -> None:
 
 
 def test_a_time_when_more_was_measured_counts_for_no_more() -> None:
-    """First keys 1 to 8 are all measured, then a quarter of them: keys whose last two bits are zero."""
+    """The first reading measures all keys, the second a quarter of the keys: those whose last two bits are zero.
+
+    Only keys of that quarter count from both readings.
+    """
     flows = FlowCollector()
     flows.add(np.arange(1, 9, dtype=np.uint64), np.full(8, 10.0))
     flows.add(np.array([8, 12], np.uint64), np.array([20.0, 30.0]), 0.25)

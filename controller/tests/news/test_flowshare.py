@@ -1,4 +1,4 @@
-"""The control of the share of responses that is measured, by the occupancy of the slots."""
+"""Tests of the control of the share of responses that is measured, by the share of occupied slots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SLOTS, HELD_S, POLL_S = 4096, 4.2, 1.0
 
 
 def taken(load: float, share: float) -> float:
-    """Return the share of occupied slots at a load (responses per slot) of which `share` is measured."""
+    """Return the share of occupied slots at a load in responses per slot, of which `share` is measured."""
     return load * share / (1 + load * share)
 
 
 def settled(share: FlowShare, load: float, seconds: float = 60.0) -> float:
-    """Return the share after `seconds` of a steady load."""
+    """Return the measured share of responses after `seconds` of a constant load."""
     for _ in range(round(seconds / POLL_S)):
         share.observe(Slots(taken(load, share.share), POLL_S, HELD_S))
     return share.share

@@ -1,4 +1,4 @@
-"""The hot-spot table: a test for each of its rules."""
+"""Tests of the rules of the hot-spot table, one test for each rule."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def slots(table: HotSpotTable) -> dict[int, tuple[int, int]]:
 
 
 def add(table: HotSpotTable, time_s: float, numbers: Sequence[int]) -> None:
-    """Add samples at a time, with addresses given as numbers."""
+    """Add samples of packets to the table; `numbers` are their destination addresses as integers."""
     table.add(time_s, [packed(number, IPV4_BITS) for number in numbers])
 
 
@@ -37,7 +37,7 @@ def test_a_displaced_address_is_counted_in_one_place_even_past_a_hole() -> None:
     table = HotSpotTable(4)
     add(table, 0, [3])
     add(table, 10, [7])
-    table.expire(10, 5)  # 3 is evicted; 7 is in the slot behind the gap
+    table.expire(10, 5)  # evicts address 3; address 7 is in the slot behind the gap
     add(table, 11, [7])
     assert slots(table) == {0: (7, 2)}
 
@@ -46,7 +46,7 @@ def test_full_table_replaces_the_smallest_and_of_those_the_longest_idle() -> Non
     table = HotSpotTable(3)
     add(table, 0, [0, 0, 1])
     add(table, 1, [2])
-    add(table, 2, [5])  # 1 and 2 have a hit each; 1 has been idle for longer and is evicted
+    add(table, 2, [5])  # addresses 1 and 2 have one hit each; address 1 has been idle for longer and is evicted
     assert slots(table) == {0: (0, 2), 1: (5, 1), 2: (2, 1)}
 
 
@@ -56,7 +56,7 @@ def test_inactive_entries_time_out() -> None:
     add(table, 60, [2])
     table.expire(65, 64)
     assert slots(table) == {2: (2, 2)}
-    table.expire(124, 64)  # an age equal to the time-out has not expired
+    table.expire(124, 64)  # an entry whose age equals the timeout has not expired
     assert len(table) == 1
 
 

@@ -1,4 +1,7 @@
-"""The search for the limit by the share of long responses: it ends at the capacity's knee in spite of AR's scatter."""
+"""Tests of the search for a limit by the share of long responses.
+
+The search ends at the load (the knee) above which the link slows responses down, although AR scatters.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,23 @@ CAPACITY = 100.0
 
 
 def share(limit: float) -> float:
-    """Return the share of long responses: small at any load, and growing as the link fills."""
+    """Return the share of long responses at a limit: 0.15 at any low load, and larger as the link becomes full."""
     return 0.15 + max(0.0, limit / CAPACITY - 0.85) * 0.7
 
 
 def steep(limit: float) -> float:
-    """Return AR in bit/s at a limit: healthy up to the capacity."""
+    """Return AR (the rate of the fastest responses) at a limit, as a share of the usual AR: 1 up to the capacity."""
     return min(1.0, (CAPACITY / limit) ** 3)
 
 
 def simulated(limit: float) -> float:
-    """Return AR of a simulated link of 4 Mbit/s, which falls long before the link is full."""
+    """Return AR, as a share of the usual AR, on a simulated link of 4 Mbit/s: AR falls before the link is full."""
     used = limit / CAPACITY
     return min(1.03, 1.02 - 1.1 * (used - 0.85)) if used < 1 else 0.855 / used**3
 
 
 def late(limit: float) -> float:
-    """Return the share of long responses on that link, constant up to 97 % of its capacity."""
+    """Return the share of long responses on the link of `simulated`: constant up to 96 % of the capacity."""
     return 0.21 + max(0.0, limit / CAPACITY - 0.96) * 4
 
 
@@ -49,7 +52,7 @@ def settle(
     fast: Callable[[float], float] = steep,
     last: Callable[[float], float] = share,
 ) -> list[float]:
-    """Return the limits over time; AR scatters like the mean of a dozen rates."""
+    """Return the limit of each second; AR scatters like the mean of a dozen response rates."""
     random = np.random.default_rng(seed)
     target, limits = ProductionRegulator(OPTIONS), list[float]()
     target.start(200.0, 0.5, 20.0)
@@ -76,7 +79,7 @@ def test_the_limit_stays_at_the_knee(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
-    """AR scatters by a fifth per window, while hundreds of responses show a healthy link."""
+    """AR scatters by a fifth per window, while the share of long ones among hundreds of responses is normal."""
     limits = settle(seed, scatter=0.25)
     assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
 
@@ -90,13 +93,16 @@ def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) ->
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_reference_of_ar_that_is_too_high_brings_no_limit_down_for_ever(seed: int) -> None:
-    """The reference is a tenth too high; AR stays low at a 15 % lower limit, so the limit is not the cause."""
+    """The reference of AR is a tenth too high.
+
+    AR stays low at a 15 % lower limit, so the regulator concludes that the limit is not the cause.
+    """
     settled = settle(seed, seconds=1500, fast=lambda limit: 0.9 * steep(limit), last=late)[500:]
     assert min(settled) > 0.75 * CAPACITY and max(settled) < 1.1 * CAPACITY
 
 
 def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share: float = 0.97) -> list[float]:
-    """Return the limits in a continuing crowd, of whose 200 responses/s `lasting` are long."""
+    """Return the limits in a continuing crowd; of 200 responses each second, `lasting` are long."""
     limits = list[float]()
     for _ in range(seconds):
         portion = Portion(lasting, 200)
@@ -107,7 +113,7 @@ def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share:
 
 
 def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
-    """The reference share of long responses may be low by chance."""
+    """The reference of the share of long responses may be low by chance, so AR must also be low for a lower limit."""
     target = ProductionRegulator(OPTIONS)
     target.start(100.0, None, 0.0)
     limit = limits_of(target, 60, 40)[-1]
@@ -117,7 +123,7 @@ def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
 
 
 def test_the_way_up_is_slow_where_responses_tell() -> None:
-    """With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show it."""
+    """With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show that."""
     target = ProductionRegulator(OPTIONS)
     target.start(400.0, 0.5, 0.0)
     for _ in range(20):
@@ -129,7 +135,7 @@ def test_the_way_up_is_slow_where_responses_tell() -> None:
 
 @pytest.mark.parametrize(("above", "room", "step"), [(-0.01, 0.5, 0.01), (-0.01, 0.0, -0.003), (-0.03, 0.5, -0.009)])
 def test_room_raises_a_limit_unless_ar_is_clearly_below(above: float, room: float, step: float) -> None:
-    """A slightly too high reference of AR must not keep the limit low."""
+    """A reference of AR that is slightly too high must not keep the limit low."""
     search = CapacitySearch(100.0)
     search.trim(above, room)
     assert search.limit == pytest.approx(100 * (1 + step))
@@ -141,7 +147,7 @@ def test_where_flows_cannot_be_distinguished_ar_decides_alone() -> None:
 
 
 def test_where_no_response_lasts_ar_still_lowers_the_limit() -> None:
-    """Responses of a single packet are never seen twice, so the share of long responses has no information."""
+    """Responses of one packet are never seen twice, so the share of long responses contains no information."""
     target = ProductionRegulator(OPTIONS)
     target.start(100.0, None, 0.0)
     none = Portion(0, 500)
@@ -155,7 +161,7 @@ def test_where_no_response_lasts_ar_still_lowers_the_limit() -> None:
 
 
 def test_lower_limits_are_not_forgotten_in_a_long_crowd() -> None:
-    """The crowd lasts an hour, with hundreds of moves of the limit."""
+    """The crowd lasts an hour, in which the limit changes hundreds of times."""
     settled = settle(1, seconds=3600)[1800:]
     assert 0.85 * CAPACITY < float(np.mean(settled)) < 1.03 * CAPACITY
     assert max(settled) < 1.2 * CAPACITY

@@ -1,4 +1,4 @@
-"""The share of long responses, and Wald's sequential test on it."""
+"""Tests of the share of long responses, and of Wald's sequential test of that share."""
 
 from math import log
 
@@ -51,7 +51,7 @@ def test_each_that_lasts_is_evidence_for_more_and_each_that_does_not_against(of:
 @pytest.mark.parametrize("chance", [0.05, 0.1])
 @pytest.mark.parametrize("truth", ["usual", "more"])
 def test_it_errs_no_oftener_than_it_says_however_often_it_is_looked_at(chance: float, truth: str) -> None:
-    """The test is evaluated after every twenty responses."""
+    """The sequential test is evaluated after every twenty responses; its error rate must not exceed `chance`."""
     random = np.random.default_rng(7)
     usual, bound, wrong, tests = 0.17, log(1 / chance), 0, 2000
     more = 1.25 * usual

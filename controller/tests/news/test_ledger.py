@@ -1,4 +1,4 @@
-"""The sliding window over all servers' ledger equals a separate window for each server."""
+"""A sliding window over the counters of all servers equals a separate window for each server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELLS = st.tuples(*[st.integers(0, 2000)] * 5)
 
 
 class Each:
-    """Reference: a separate window of m intervals for every server."""
+    """Reference implementation: a separate window of m intervals for each server."""
 
     def __init__(self, intervals: int) -> None:
         self.intervals = intervals
@@ -45,7 +45,7 @@ def test_all_servers_at_once_are_each_by_itself(
     intervals: int, steps: list[dict[int, tuple[int, int, int, int, int]] | str]
 ) -> None:
     window, each = LedgerWindow(intervals), Each(intervals)
-    # Start close to the counters' wrap, so that they wrap in the test.
+    # The counters start close to their maximum, so that they wrap during the test.
     counters = {server: [(1 << CELL_BITS) - 3000] * 5 for server in SERVERS}
     for step in steps:
         if step == "rebase":

@@ -1,4 +1,4 @@
-"""AR's long-term mean: when it is known, and whether it indicates a lower limit."""
+"""Tests of the long-term mean of AR (the rate of the fastest responses), and of when it requires a lower limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIONS = NewsProductionOptions(window_s=4)
 
 
 def at(mean: LongMean, ar_share: float) -> LongMean:
-    """Add enough intervals of this AR that older ones have no weight."""
+    """Fold in so many intervals with this AR that earlier intervals have no weight; return the mean."""
     for _ in range(400):
         mean.fold(ar_share)
     return mean

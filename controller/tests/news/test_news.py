@@ -1,4 +1,4 @@
-"""The facade `News`: hand-computed sequences of observations and decisions."""
+"""Tests of the facade `News` on sequences of observations whose decisions are calculated by hand."""
 
 import math
 from dataclasses import replace
@@ -16,7 +16,7 @@ PAPER = NewsOptions(mode=NewsMode.PAPER, step=0.1, sample_min=10, limit_max=1000
 
 
 class Driver:
-    """Feeds a News with intervals of rates and request differences."""
+    """Passes intervals of response rates and request differences to a News."""
 
     def __init__(self, options: NewsOptions, destinations: tuple[Packed, ...] = (HOT, OTHER)) -> None:
         self.news = News(options)
@@ -27,7 +27,7 @@ class Driver:
     def interval(
         self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[Packed, ...] = ()
     ) -> Decision:
-        """Observe an interval; request rates are per second."""
+        """Observe one interval; `admitted`, `refused` and `other` are in requests/s."""
         seconds = self.news.options.interval_s
         self.time += seconds
         yes, no = round(admitted * seconds), round(refused * seconds)
@@ -45,7 +45,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert quiet.sample_share == 0
     assert quiet.sentence == "Normal: 50.0 requests/s, fast responses at 100.0 kbit/s."
 
-    onset = d.interval(50_000, 110, other=10)  # alarm 0 -> 1, the hot spot not known yet
+    onset = d.interval(50_000, 110, other=10)  # alarm 0 -> 1, the hot spot is not yet known
     assert onset.detection.alarm
     assert onset.limits == {}
     assert onset.sample_share == PAPER.sample_share
@@ -65,19 +65,19 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert named.sentence == "Flash crowd at 10.0.0.1: limit 110.0/s, 110.0/s admitted, 0.0/s refused."
     assert d.news.sampled(d.time + 2, [HOT] * 20) is None
 
-    down = d.interval(60_000, 100, other=10, refused=60)  # alarm 1 -> 1: equal scores, so down
+    down = d.interval(60_000, 100, other=10, refused=60)  # alarm 1 -> 1: the scores are equal, so the limit is reduced
     assert down.limit is not None
     assert down.limit.rate == pytest.approx(99)
-    up = d.interval(60_000, 99, other=10, refused=60)  # alarm 1 -> 1: down was penalised, so up
+    up = d.interval(60_000, 99, other=10, refused=60)  # alarm 1 -> 1: the last move is penalised, so up
     assert up.limit is not None
     assert up.limit.rate == pytest.approx(108.9)
     assert (up.up_score, up.down_score) == (0, -1)
-    over = d.interval(130_000, 100, other=10, refused=60)  # alarm 1 -> 0: up is credited, the limit stays
+    over = d.interval(130_000, 100, other=10, refused=60)  # alarm 1 -> 0: the raise is credited, the limit stays
     assert not over.detection.alarm
     assert (over.up_score, over.down_score) == (1, -1)
     assert not over.changed
     assert over.sample_share == 0
-    assert over.verdict.cause is Cause.CROWD  # the limit still binds
+    assert over.verdict.cause is Cause.CROWD  # the limit still refuses requests
     assert over.sentence == "Flash crowd at 10.0.0.1: limit 108.9/s, 100.0/s admitted, 60.0/s refused."
     calm = d.interval(130_000, 40, other=10)
     assert calm.verdict.cause is Cause.NORMAL
@@ -151,7 +151,10 @@ def test_no_response_at_all_under_load_is_an_ar_of_nought() -> None:
 
 
 def test_silence_counts_by_the_requests_whose_responses_are_measured() -> None:
-    """With a quarter of the flows measured, 36 requests predict 9 responses and 44 predict 11; 10 count as evidence."""
+    """At a flow share of 0.3 a quarter of the flows is measured: 36 requests predict 9 responses, 44 predict 11.
+
+    Only 10 or more predicted responses make silence evidence (AR 0).
+    """
     options = replace(PAPER, flow_share=0.3, period_s=1.0)
     for admitted, ar in [(36, None), (44, 0)]:
         news = News(options)
@@ -173,7 +176,7 @@ def test_production_limits_then_lifts_and_never_touches_the_bystander() -> None:
     limited = [d.interval(95_000, onset.limit.rate, other=10, refused=100) for _ in range(30)]
     assert all(set(decision.limits) == {HOT} for decision in limited)
     assert limited[-1].limit is not None
-    assert limited[-1].limit.rate > onset.limit.rate  # the regulator probes
+    assert limited[-1].limit.rate > onset.limit.rate  # the regulator tries a higher limit
     assert limited[-1].detection.ar_average == pytest.approx(100_000)
     over = [d.interval(100_000, 40, other=10) for _ in range(20)]
     assert over[-1].limits == {}
@@ -186,15 +189,16 @@ def test_production_does_not_name_a_destination_whose_requests_are_not_up() -> N
     d = Driver(NewsOptions(sample_min=10))
     for _ in range(60):
         d.interval(100_000, 40, other=10)
-    samples = (OTHER,) * 90 + (HOT,) * 10  # an upload to the bystander has most of the packets
+    samples = (OTHER,) * 90 + (HOT,) * 10  # most packets belong to an upload to the bystander
     onset = [d.interval(30_000, 200, other=10, samples=samples) for _ in range(4)][-1]
     assert onset.hot_spot == HOT
 
 
 def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
-    """Return decisions in a crowd at HOT while HOST, which is counted only as the hot spot, gets 90 % of the packets.
+    """Return decisions in a crowd at HOT, while HOST receives 90 % of the packets.
 
-    ``early``: readings between the observations also report samples of it.
+    HOST is not listed, so its requests are counted only while it is the hot spot. If `early`, readings between the
+    observations also report samples of HOST.
     """
     d = Driver(NewsOptions(sample_min=10))
     for _ in range(60):
@@ -219,7 +223,10 @@ def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("requests_per_s", [0, 1, 4])
 def test_an_unlisted_destination_that_few_ask_is_no_hot_spot(requests_per_s: int, early: bool) -> None:
-    """The destination gets, say, an upload. Usual are 50 requests/s in total, of which a tenth could begin a crowd."""
+    """HOST receives most packets, for example by an upload, but few requests.
+
+    Usual are 50 requests/s in total, and HOST receives fewer than a tenth of them, so it causes no crowd.
+    """
     made = unlisted(requests_per_s, early=early)
     assert made[-1].hot_spot == HOT
     assert set(made[-1].limits) == {HOT}
@@ -354,7 +361,7 @@ STEPS = st.lists(
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
     steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
-    """A decision limits only new connections, by at most one token bucket, on a sampled destination or on all."""
+    """A decision limits only new connections, by at most one token bucket, to a sampled destination or to all."""
     options = NewsOptions(mode=mode, identify=identify, limit_min=3, limit_max=500, sample_min=5)
     news, counts, written = News(options), Requests(), {}
     news.observe(Observation(0, np.zeros(0), {SIX[1]: counts, SIX[2]: counts}))

@@ -1,4 +1,4 @@
-"""Defaults and bounds of the parameters."""
+"""Tests of the defaults and bounds of flash-crowd control's parameters."""
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +13,7 @@ def test_the_papers_values_are_the_defaults() -> None:
 
 
 def test_what_the_paper_leaves_open_is_as_documented() -> None:
-    """The paper leaves open delta, step, N and the bucket; docs/reference/crowds.md explains the step of a fifth."""
+    """The paper leaves delta, step, N and the bucket open; docs/reference/crowds.md explains the step of a fifth."""
     options = NewsOptions()
     assert (options.tolerance, options.step, options.table_size, options.bucket_s) == (0.1, 0.2, 64, 0.25)
     assert (options.limit_min, options.limit_max) == (1, 100_000)

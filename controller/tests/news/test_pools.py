@@ -1,4 +1,4 @@
-"""Several services: each is judged by its own servers, with a common sentence."""
+"""Tests of verdicts on several services: each service is judged by its own servers; one sentence covers all."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ POOLS = {1: Pool("a", A, frozenset({1, 2})), 2: Pool("b", B, frozenset({3, 4}))}
 
 
 def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools:
-    """Return pools that have observed the same window for a while."""
+    """Return pools that have observed these counts for so many windows that the verdict no longer changes."""
     pools = Pools(services, gain=0.9, intervals=1)
     for _ in range(LASTING_WINDOWS + 1):
         pools.examine(ledger, 1.0, ())
@@ -25,7 +25,7 @@ def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools
 
 
 def verdicts(b: Counts, *crowds: Packed | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
-    """Return the verdicts on service a, whose servers are fine, and on service b."""
+    """Return the verdicts on service a, whose servers are healthy, and on service b, whose servers have counts `b`."""
     ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
     return list(lasting(POOLS, ledger).judge(crowds=crowds, slower=slower).values())
 
@@ -69,7 +69,7 @@ def test_what_is_said_of_all() -> None:
 
 
 def run(b: Counts, seconds: int) -> Decision:
-    """Run with healthy responses, and the counts `b` of each of b's servers a second; return the last decision."""
+    """Observe healthy responses and, each second, the counts `b` of both servers of service b; return the decision."""
     news = News(NewsOptions(), POOLS)
     requests, mine, theirs = Requests(), Counts(), Counts()
     decision = None
@@ -103,7 +103,7 @@ def test_one_servers_queue_that_is_full_before_the_others_makes_no_server_sick()
 
 
 def test_what_a_server_answers_is_held_against_the_ratios_of_the_whole_window() -> None:
-    """Answers refer to the ratios of the whole window, so a ratio that has just fallen must not be used alone."""
+    """A server's answers are compared with its ratios over the whole window, not with a ratio that just changed."""
     pools = Pools({1: Pool()}, gain=0.9, intervals=2)
     weak = {1: FINE, 2: Counts(syn=150, synack=50, completed=49)}
     ratios = [{1: 0.5, 2: 0.5}] * (2 * LASTING_WINDOWS + 1) + [{1: 0.7, 2: 0.3}] * 2

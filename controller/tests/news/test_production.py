@@ -1,4 +1,4 @@
-"""Production mode: clean baseline, search for the capacity, lifting."""
+"""Tests of production mode: a baseline without crowds, the search for the capacity, and the end of a limit."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def regulator(rate: float = 100, usual: float = 0) -> ProductionRegulator:
 
 
 def after_rest(target: ProductionRegulator, health: Health, requests: Requests) -> float | None:
-    """Return the limit after as many intervals as the regulator rests between moves."""
+    """Observe as many intervals as the regulator waits between two changes; return the limit."""
     for _ in range(HEALTH_WINDOWS * EXTRA.intervals):
         target.observe(health, requests, 1.0)
     return target.rate
@@ -83,7 +83,10 @@ def test_noise_widens_what_counts_as_a_change() -> None:
 
 
 def test_slight_degradation_that_lasts_is_distinguished_from_noise() -> None:
-    """With readings that scatter by 17 %, a single window must be half down; four in a row need a quarter."""
+    """If AR (the rate of the fastest responses) scatters by 17 %, one window at half of it raises an alarm.
+
+    At three quarters of AR, four windows raise an alarm.
+    """
 
     def noisy() -> BaselineDetector:
         detector = warm()
@@ -95,7 +98,7 @@ def test_slight_degradation_that_lasts_is_distinguished_from_noise() -> None:
     assert noisy().observe(45, 200, limiting=False, sick=False).alarm
 
     def until_alarm(ar: float) -> float:
-        """Return the number of windows until the alarm."""
+        """Return the number of windows until the alarm; infinity without an alarm."""
         detector = noisy()
         for reading in range(1, 100):
             if detector.observe(ar, 200, limiting=False, sick=False).alarm:
@@ -168,7 +171,7 @@ def test_nothing_is_learned_under_a_limit_that_was_there_from_the_beginning() ->
 
 def test_until_there_is_a_baseline_ar_is_held_against_what_it_was_under_the_limit() -> None:
     def under(*readings: float) -> BaselineDetector:
-        """Return a detector that has seen each reading until the baseline is known, and the last for two windows."""
+        """Return a detector that observed each reading for as long as a baseline takes (`baseline_s`)."""
         detector = BaselineDetector(OPTIONS)
         for reading in readings:
             for _ in range(round(EXTRA.baseline_s)):
@@ -222,9 +225,9 @@ def test_search_waits_for_responses_that_recover() -> None:
     search = CapacitySearch(100.0)
     search.degraded(0.2, EXTRA)
     assert search.limit == approx(50)
-    search.degraded(0.25, EXTRA)  # better than 0.2 by over a tenth: the queue drains
+    search.degraded(0.25, EXTRA)  # over 10 % better than 0.2: the queue drains, so the limit stays
     assert search.limit == approx(50)
-    search.degraded(0.26, EXTRA)  # the queue no longer drains
+    search.degraded(0.26, EXTRA)  # only 4 % better: the queue no longer drains
     assert search.limit == approx(25)
 
 
@@ -237,7 +240,7 @@ def test_search_goes_down_by_the_fixed_part_once_a_healthy_limit_was_known() -> 
 
 
 def test_search_finds_a_capacity_and_stays_just_below_it() -> None:
-    """From any start, with a link that is healthy below 80 requests/s and degraded above."""
+    """From any start, the search finds the capacity of a link that is healthy up to 80 requests/s, degraded above."""
     for start in (10.0, 79.0, 400.0):
         search, seen = CapacitySearch(start), list[float]()
         for _ in range(200):

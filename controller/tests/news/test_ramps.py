@@ -1,4 +1,4 @@
-"""Production mode: a crowd of any ramp on a site of any size raises an alarm, or is reported as unprotected."""
+"""Tests of production mode: each crowd on a site of any size raises an alarm, or is reported as unprotected."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ Load = Callable[[float], float]
 
 
 def decisions(offered: Load, speed: Load, end_s: int, seed: int = 1) -> list[Decision]:
-    """Return a decision per second, for Poisson requests at a rate and a share of the usual speed; each client's
-    response has its own log-normal rate."""
+    """Return a decision for each second of Poisson requests.
+
+    `offered` is in requests/s; `speed` is the share of the usual rate at which responses are sent. The rates of the
+    responses are log-normal.
+    """
     random, news, requests = np.random.default_rng(seed), News(NewsOptions()), Requests()
     made: list[Decision] = []
     for second in range(end_s):
@@ -45,8 +48,10 @@ def ramp(base: float, peak: float, onset_s: float, ramp_s: float) -> Load:
 def test_a_crowd_of_any_ramp_on_a_site_of_any_size_raises_an_alarm_or_is_reported(
     base: float, growth: float, length: float, seed: int
 ) -> None:
-    """A site has 0.02 to 20 requests/s, a crowd 7 to 100 times as many within a second to 50 minutes; the link
-    carries twice the usual rate."""
+    """A site has 0.02 to 20 requests/s; a crowd has 7 to 100 times as many, after a rise of 1 s to 50 minutes.
+
+    The link carries twice the usual rate.
+    """
     usual, times, ramp_s = float(np.exp(base)), float(np.exp(growth)), float(np.exp(length))
     onset_s = 600.0
     load = ramp(usual, usual * times, onset_s, ramp_s)
@@ -87,7 +92,7 @@ def test_so_does_one_whose_readings_have_no_noise(minutes: int) -> None:
 
 
 def test_a_request_a_second_and_then_a_hundred_raise_an_alarm() -> None:
-    """Requests are evenly spaced, so a window of four seconds never holds enough of them."""
+    """Requests are evenly spaced, so a window of four seconds never contains enough of them for a measurement."""
     news, requests = News(NewsOptions()), Requests()
     decision: Decision | None = None
     for second in range(610):
@@ -108,7 +113,7 @@ def test_one_that_builds_up_for_hours_is_reported() -> None:
 
 
 def test_what_is_first_seen_of_responses_while_requests_are_up_is_reported() -> None:
-    """A request in 100 s gives no baseline of responses; then 20 requests/s arrive, and continue or end."""
+    """One request in 100 s gives no baseline of responses; then 20 requests/s arrive, and end after 200 s."""
     load = ramp(0.01, 20.0, 900.0, 1.0)
     made = decisions(lambda t: load(t) if t < 1100 else 0.01, lambda _: 1.0, 1600)
     reported = {round(decision.time_s): decision.detection.unprotected for decision in made}

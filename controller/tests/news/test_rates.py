@@ -1,4 +1,4 @@
-"""AR: the mean rate of the fastest p of the flows."""
+"""Tests of AR, which is the mean rate of the fastest responses (the fastest share p of the flows)."""
 
 import math
 

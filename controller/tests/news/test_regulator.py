@@ -1,4 +1,4 @@
-"""The scoreboard and Chen & Heidemann's rules for the limit."""
+"""Tests of the scoreboard and of Chen & Heidemann's rules for the limit."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ OPTIONS = NewsOptions(step=0.1, limit_min=5, limit_max=1000)
 
 
 def test_the_papers_example() -> None:
-    """Section 5.2: with scores 5 and 3 the limit is increased; the score becomes 6 if the alarm resets, else 4."""
+    """Section 5.2: with scores 5 and 3 the limit is raised; the score becomes 6 if the alarm resets, 4 otherwise."""
     helped, useless = Scoreboard(up=5, down=3), Scoreboard(up=5, down=3)
     assert helped.choose() is Direction.UP
     helped.judge(alarm=False)
@@ -36,23 +36,23 @@ def test_transitions() -> None:
     regulator = PaperRegulator(OPTIONS)
     regulator.adjust()
     assert regulator.rate is None  # no limit before the first alarm
-    regulator.start(100)  # 0 -> 1
+    regulator.start(100)  # alarm 0 -> 1
     assert regulator.rate == 100
-    regulator.adjust()  # alarm 1 -> 1: equal scores, so down
+    regulator.adjust()  # alarm 1 -> 1: the scores are equal, so the limit is reduced
     assert regulator.rate == approx(90)
-    regulator.adjust()  # alarm 1 -> 1: down is penalised, so up
+    regulator.adjust()  # alarm 1 -> 1: the reduction was penalised, so the limit is raised
     assert regulator.rate == approx(99)
     assert (regulator.scores.up, regulator.scores.down) == (0, -1)
-    regulator.release()  # alarm 1 -> 0: up is credited, the limit stays
+    regulator.release()  # alarm 1 -> 0: the raise is credited, the limit stays
     assert regulator.rate == approx(99)
     assert (regulator.scores.up, regulator.scores.down) == (1, -1)
-    regulator.start(60)  # the next crowd starts from the rate then admitted, with the learned scores
+    regulator.start(60)  # the next crowd starts from the rate admitted then; the scores remain
     regulator.adjust()
     assert regulator.rate == approx(66)
 
 
 def test_an_alarm_that_never_resets_makes_the_published_scoreboard_alternate() -> None:
-    """Each useless move is penalised, so moves alternate: the limit sinks by only step^2 in two intervals."""
+    """A move that does not help is penalised, so raises and reductions alternate: two intervals reduce by step^2."""
     regulator = PaperRegulator(OPTIONS)
     regulator.start(100)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Production mode: repeated SYNs of admitted connections raise no limit, since Chen & Heidemann limit connections."""
+"""Test of production mode: repeated SYNs of admitted connections do not raise the limit, which is on connections."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ USUAL_PER_S, CROWD_PER_S = 20.0, 80.0
 
 
 def first_limit(repeats: float, slowed: float, seed: int) -> float:
-    """Return the first limit of a crowd, in connections per second.
+    """Return the first limit in a crowd, in connections/s.
 
-    The server accepts 80 connections/s, and sends responses at ``slowed`` of their usual rate. Clients repeat each SYN
-    ``repeats`` times on average before its answer comes.
+    The server accepts 80 connections/s, and sends responses at the share `slowed` of their usual rate. Clients repeat
+    each SYN `repeats` times on average before the SYN-ACK arrives.
     """
     arrivals, repetitions = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     news, requests = News(NewsOptions()), Requests()
@@ -37,5 +37,5 @@ def first_limit(repeats: float, slowed: float, seed: int) -> float:
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.5, 6), st.floats(0.05, 0.2), st.integers(1, 99))
 def test_repeated_syns_raise_no_first_limit(repeats: float, slowed: float, seed: int) -> None:
-    """Repeated SYNs may raise the alarm a second earlier, when fewer connections of the crowd are in the window."""
+    """Repeated SYNs never raise the limit; an alarm a second earlier, with fewer connections counted, may lower it."""
     assert first_limit(repeats, slowed, seed) <= first_limit(0.0, slowed, seed)

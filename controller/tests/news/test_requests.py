@@ -1,4 +1,4 @@
-"""The conversion of cumulative request counts to intervals."""
+"""Tests of the conversion of cumulative request counts to intervals."""
 
 import pytest
 from sluice.addresses import from_text
@@ -54,7 +54,7 @@ def test_a_base_taken_between_two_readings_gives_the_rate_over_its_own_span() ->
 
 
 def test_what_one_limit_does_not_hold_back_is_no_part_of_it() -> None:
-    """Requests of the separate bucket count in the total, but not in the rate that the general limit shares out."""
+    """Requests to a destination with its own bucket (`exempt`) are in the total, but not in the general limit's sum."""
     interval = Interval(2.0, {A: Requests(60, 40, 20), B: Requests(10, 10)}, exempt={B})
     assert interval.total == Requests(70, 50, 20)
     assert interval.together == Requests(60, 40, 20)

@@ -1,4 +1,4 @@
-"""The sentence for the user, for every cause: the destination, the limit, and whether weights are frozen."""
+"""Tests of the sentence that users read, for each cause: destination, limit, and whether weights are frozen."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ SPOOFED = Counts(syn=500, synack=490, completed=100)
     [(FINE, 20_000.0, Cause.CROWD), (SPOOFED, 100_000.0, Cause.FLOOD), (DROWNED, 100_000.0, Cause.FLOOD)],
 )
 def test_weights_are_called_frozen_where_they_are(mode: NewsMode, counts: Counts, ar: float, cause: Cause) -> None:
-    """Only production mode freezes weights, and only its sentences report it."""
+    """Only production mode freezes the weights, and only its sentence mentions frozen weights."""
     news = News(NewsOptions(mode=mode, period_s=1))
     decision, requests, ledger = None, Requests(), Counts()
     for time in range(18):

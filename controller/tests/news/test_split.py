@@ -1,4 +1,4 @@
-"""Retry-aware admission: the split of a limit, by itself and in a closed loop with meters and remembered clients."""
+"""Tests of retry-aware admission: the split of a limit, alone and in a closed loop with meters and known clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_strangers_get_what_returning_clients_leave(returning: float, anybody: f
 
 @given(limit=st.floats(1, 1e5), returning=st.floats(0, 1e7), share=st.floats(0.01, 0.99))
 def test_sum_is_near_the_limit_and_neither_is_shut_out(limit: float, returning: float, share: float) -> None:
-    """The sum of both rates is at most ``widest`` times the limit, and so times ``limit_max``."""
+    """The two rates add up to at most `widest` times the limit, and so to at most `widest` times `limit_max`."""
     anybody, second = rates(limit, returning, share)
     assert limit * (1 - share) <= anybody * (1 + 1e-9)
     assert 0 < second <= limit * share * (1 + 1e-9)
@@ -68,7 +68,7 @@ def test_near_enough_is_not_rewritten() -> None:
 
 @dataclass
 class Bucket:
-    """A token bucket in virtual time."""
+    """A token bucket in virtual time, as in a meter of the switch."""
 
     tokens: float = 0.0
 
@@ -81,7 +81,10 @@ class Bucket:
 
 @dataclass
 class Site:
-    """A crowd at the switch's two buckets: each visitor needs several connections, and retries once a second."""
+    """A crowd whose SYNs pass the switch's two token buckets.
+
+    Each visitor needs several connections, and repeats a refused SYN once a second.
+    """
 
     arrivals: float
     connections: int
@@ -89,9 +92,9 @@ class Site:
     patience: int = 6
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     waiting: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    """Waiting visitors: number, connections still needed, attempts left."""
+    """Waiting visitors: number of the visitor, connections that are still needed, attempts that are left."""
     known: dict[int, float] = field(default_factory=dict[int, float])
-    """Time at which each known visitor may next use the second bucket, which refills since its last use."""
+    """Time in seconds at which the switch last remembered each known visitor, who may use the second bucket."""
     visitors: int = 0
     complete: int = 0
     anybody: Bucket = field(default_factory=Bucket)
@@ -100,7 +103,7 @@ class Site:
     second_at: float = 0.0
 
     def tick(self) -> Requests:
-        """Simulate a second; return its requests."""
+        """Simulate one second; return the requests of that second."""
         fresh = int(self.random.poisson(self.arrivals))
         self.waiting += [(self.visitors + i, self.connections, self.patience) for i in range(fresh)]
         self.visitors += fresh
@@ -131,7 +134,10 @@ class Site:
 
 
 def crowd(connections: int, options: NewsOptions, seconds: int = 120) -> tuple[Site, float, int]:
-    """Return the site, connections admitted per second in the second half, and the number of writes of buckets."""
+    """Run a crowd under a limit of 100 connections/s.
+
+    Return the site, the connections admitted per second in the second half, and the number of writes of the buckets.
+    """
     limit = bucket(100, options)
     splitter, written, admitted = Splitter(), 0, 0
     site = Site(100.0, connections, splitter.split(limit, options))

@@ -1,4 +1,4 @@
-"""The verdicts crowd, flood, sick server and normal, and their effect on R's weights."""
+"""Tests of the verdicts crowd, flood, sick server and normal, and of their effect on the weights by R."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,10 @@ def verdict(
     ejected: frozenset[int] = frozenset(),
     ratios: Mapping[int, float] | None = None,
 ) -> Verdict:
-    """Return the verdict; ``usual`` is in completed handshakes per second, ``ratios`` are those of each interval."""
+    """Return the verdict on these counts.
+
+    `usual` is in completed handshakes/s; `ratios` are the servers' ratios in each interval of the window.
+    """
     options = BalanceOptions()
     evidence = examine(ledger, options, usual, SECONDS, ejected=ejected, ratios=[ratios or {}] * 4)
     return judge(ledger, options, evidence, crowd=crowd, slower=slower, busier=busier)
@@ -84,7 +87,7 @@ def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> Non
 
 
 def test_a_queue_that_is_full_before_the_others_is_no_weak_server() -> None:
-    """The server answers as much as the others in proportion to its ratio."""
+    """A full server is not weak if its answers are in proportion to its ratio, as are those of the other server."""
     full, idle = Counts(syn=300, synack=60, completed=58), Counts(syn=62, synack=62, completed=60)
     frozen, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
     assert verdict({1: full, 2: idle}, crowd=True) == frozen
@@ -100,7 +103,7 @@ def test_servers_that_complete_less_than_usual_serve_no_crowd() -> None:
     silent = {1: Counts(syn=2000), 2: Counts(syn=2000)}
     assert verdict(silent, crowd=True, slower=True) == Verdict(Cause.CROWD, freeze=True), "nobody knows what is usual"
     assert verdict(silent, crowd=True, slower=True, usual=50.0) == Verdict(Cause.FLOOD, freeze=True)
-    # The usual clients alone send so many SYNs when they get no answer, so the servers are down.
+    # The usual clients alone send this many SYNs when they receive no answer, so the servers are down.
     assert verdict(silent, crowd=True, slower=True, usual=500.0) == Verdict(Cause.SICK, (1, 2), freeze=True)
     # Few handshakes complete because a limit admits few SYNs, so the cause is a crowd.
     limited = {1: FINE, 2: FINE}

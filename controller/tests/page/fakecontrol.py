@@ -1,4 +1,4 @@
-"""A control socket with the answers that a test sets; it counts the requests."""
+"""A fake control socket: it sends the answers that a test has set, and counts the requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class FakeControl:
-    """A substitute for a controller."""
+    """A substitute for a controller, with a status and past events; it serves the control socket."""
 
     def __init__(self, status: dict[str, Any], events: list[dict[str, Any]] | None = None) -> None:
         self.status, self.events = status, events or []
@@ -19,7 +19,7 @@ class FakeControl:
         self.followers: list[asyncio.StreamWriter] = []
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
+        """Serve the requests of one client; callback of the server."""
         with suppress(ConnectionError):
             while line := await reader.readline():
                 request = json.loads(line)
@@ -31,14 +31,14 @@ class FakeControl:
         writer.close()
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Send an event to the subscribers."""
+        """Send an event to the clients that subscribed to events."""
         for follower in self.followers:
             follower.write(json.dumps(event).encode() + b"\n")
 
 
 @asynccontextmanager
 async def controlled(path: Path, fake: FakeControl) -> AsyncGenerator[FakeControl]:
-    """Serve a fake controller for the length of a block; close all connections at its end."""
+    """Serve a fake controller while the block runs; then close all connections."""
     server = await asyncio.start_unix_server(fake.handle, path)
     try:
         yield fake

@@ -1,4 +1,4 @@
-"""Builds statuses in the form of ``status.gather``, for tests of the page."""
+"""Build statuses in the form of `status.gather`, for tests of the page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def server(name: str, **fields: Any) -> dict[str, Any]:
-    """Return a server's part of a status."""
+    """Return the part of a status that describes a server; `fields` replace defaults."""
     shown: dict[str, Any] = {
         "name": name,
         "address": "10.0.2.2:80",
@@ -21,7 +21,7 @@ def server(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def service(name: str, *servers: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a service's part of a status."""
+    """Return the part of a status that describes a service; `fields` replace defaults."""
     shown: dict[str, Any] = {
         "name": name,
         "address": "10.0.0.100:80",
@@ -37,7 +37,7 @@ def service(name: str, *servers: dict[str, Any], **fields: Any) -> dict[str, Any
 
 
 def status(*services: dict[str, Any], drops: dict[str, int] | None = None, **fields: Any) -> dict[str, Any]:
-    """Return the status of a leading controller."""
+    """Return the status of a leading controller; `fields` replace defaults."""
     shown: dict[str, Any] = {
         "role": "primary",
         "switch": "127.0.0.1:9559",

@@ -1,4 +1,4 @@
-"""The page in a real browser, against a real switch and a real controller."""
+"""Tests of the page in a real browser, with a real switch and a real controller."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def chrome() -> Generator[Chrome]:
-    """Start a browser for all tests, because starting it takes long."""
+    """Start one browser for all tests, because starting a browser takes long."""
     with testbed_browser.browser() as it:
         yield it
 
 
 async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) -> Any:
-    """Wait until a condition of the page holds, while controller and page run; return the condition's value."""
+    """Wait until `condition` is true of the page, while controller and page run; return the condition's value."""
 
     def wait() -> Any:
         return WebDriverWait(chrome, PATIENCE_S, 0.1).until(condition, f"the page does not show: {what}")
@@ -63,12 +63,12 @@ async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) ->
 
 
 def click(chrome: Chrome, name: str) -> None:
-    """Click the button with this name."""
+    """Click the button whose CSS class is `sluice-` followed by the name."""
     chrome.execute_script("document.querySelector(arguments[0]).click()", f".sluice-{name}")
 
 
 class Served:
-    """A running `sluice page` with its address."""
+    """A running `sluice page` process with the page's address."""
 
     def __init__(self, url: str, process: asyncio.subprocess.Process) -> None:
         self.url, self.process = url, process
@@ -76,7 +76,7 @@ class Served:
 
 @asynccontextmanager
 async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
-    """Run `sluice page` for the length of a block."""
+    """Run `sluice page` while the block runs."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, "page", "-c", str(config), "--address", f"127.0.0.1:{port}", *more,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=ENV,
@@ -97,14 +97,14 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
 
 @asynccontextmanager
 async def led(config: Path) -> AsyncGenerator[Running]:
-    """Run a controller in this process, with its control socket."""
+    """Run a controller in the test's process, with its control socket."""
     async with running(config) as it, control.serve(it.controller, it.controller.world.config.control):
         yield it
 
 
 @asynccontextmanager
 async def lab(tmp_path: Path, more: str = "") -> AsyncGenerator[Path]:
-    """Run a switch; yield the configuration file of a controller for it."""
+    """Run a switch; yield the configuration file of a controller for that switch."""
     switch = await start_switch()
     path = tmp_path / "sluice.yaml"
     path.write_text(web(switch.address, control=str(tmp_path / "s.sock"), mode="fixed", more=more))
@@ -115,7 +115,7 @@ async def lab(tmp_path: Path, more: str = "") -> AsyncGenerator[Path]:
 
 
 async def ask(config: Path, *arguments: str) -> Any:
-    """Return the JSON output of a command of `sluice`."""
+    """Run a `sluice` command; return its JSON output."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, *arguments, "-c", str(config), "--json", stdout=asyncio.subprocess.PIPE, env=ENV
     )
@@ -182,7 +182,7 @@ async def test_values_drain_and_a_controller_that_restarts(
 
 
 async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None:
-    """Drain a server: with a wrong token, which the page refuses, and then with the right token."""
+    """Drain a server in the page: with a wrong token, which the page refuses, and then with the right token."""
 
     async def drain(given: str) -> None:
         field = chrome.find_element(By.CSS_SELECTOR, "input.sluice-token, .sluice-token input")
@@ -207,7 +207,7 @@ async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None
 
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-    """Return status, body and headers of an HTTP response."""
+    """Return status, body and headers of the response to an HTTP request."""
     request = urllib.request.Request(
         url,
         method=method,
@@ -224,7 +224,7 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[s
 async def test_100_services_of_10_servers_and_what_other_sites_send(
     tmp_path: Path, chrome: Chrome, unused_tcp_port: int
 ) -> None:
-    """Without a `page` configuration the page is read-only; it fits a phone and follows a dark theme."""
+    """Without `page` in the configuration the page is read-only; the page fits a phone and supports a dark theme."""
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     services = [
@@ -250,7 +250,7 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
 
 
 async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
-    """Check that nothing is wider than the screen, and that the theme follows the system's, also on a change."""
+    """Check that no element is wider than the screen, and that the theme follows changes of the system's theme."""
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     try:
@@ -268,11 +268,11 @@ async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
 
 
 ENDPOINT = "_nicegui_ws/socket.io/?EIO=4&transport="
-"""Path of the page's own WebSocket, relative to its address."""
+"""Path of the WebSocket that the page opens, relative to the page's address."""
 
 
 def refuses_others(url: str) -> None:
-    """Check that the page refuses requests and WebSockets that another site makes a browser send."""
+    """Check that the page refuses requests and WebSockets that a browser sends for another site."""
     endpoint = f"{url}{ENDPOINT}"
     for method, target in (("POST", url), ("POST", f"{endpoint}polling"), ("GET", f"{endpoint}polling")):
         code, said, _ = get(target, method, Origin="http://evil.example")
@@ -301,7 +301,7 @@ async def test_the_page_behind_a_proxy_with_a_name_of_its_own(tmp_path: Path, un
 
 
 def answers_by_name(url: str) -> None:
-    """Check that the page and its WebSocket answer to the names in `page.names` only."""
+    """Check that the page and its WebSocket accept only the host names in `page.names`."""
     for host, origin, expected in (
         ("status.example", "https://status.example", True),
         ("127.0.0.1", "https://status.example", True),
@@ -316,7 +316,7 @@ def answers_by_name(url: str) -> None:
 
 
 def upgraded(url: str, host: str, origin: str) -> int:
-    """Return the HTTP status of a WebSocket handshake. (urllib cannot be used: it sends `Connection: close`.)"""
+    """Return the HTTP status of a WebSocket handshake (not by urllib, which sends `Connection: close`)."""
     fields = {
         "Host": host,
         "Origin": origin,
@@ -333,7 +333,7 @@ def upgraded(url: str, host: str, origin: str) -> int:
 
 
 async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """The page shows flash-crowd control's status before a crowd that fills a link, in it, and two seconds later."""
+    """The page shows flash-crowd control's status before a crowd, during the crowd, and two seconds later."""
 
     def told(at_s: float) -> dict[str, Any]:
         return status(service("web", server("s1"))) | {
@@ -372,7 +372,7 @@ async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: in
 
 
 async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """The browser receives only the shown page of events, and other pages on request."""
+    """The browser receives only the displayed part of the list of events, and other parts on request."""
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     past = [{"time": 1e9 + number, "kind": "decision", "text": f"decision-{number}."} for number in range(256)]
@@ -399,7 +399,7 @@ async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome
 
 
 async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
-    """`sluice run` starts and ends the page; an open browser page reconnects to the next process."""
+    """`sluice run` starts and ends the page's process; an open page reconnects to the next process."""
     async with lab(tmp_path, f'page: {{address: "127.0.0.1:{unused_tcp_port}"}}') as config:
         for end in (signal.SIGTERM, signal.SIGKILL):
             process = await asyncio.create_subprocess_exec(
@@ -420,7 +420,7 @@ async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome
                 process.send_signal(end)
                 async with asyncio.timeout(PATIENCE_S):
                     await process.wait()
-                    await process.stdout.read()  # the page's process has ended, even without a signal
+                    await process.stdout.read()  # even without a signal, the page's process has ended
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()

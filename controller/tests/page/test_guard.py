@@ -1,4 +1,4 @@
-"""The refusal of other sites' requests, and of invalid tokens."""
+"""Tests of the page's refusal of requests from other sites, and of invalid tokens."""
 
 from __future__ import annotations
 

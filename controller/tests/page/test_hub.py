@@ -1,4 +1,4 @@
-"""The page's reader of the control socket."""
+"""Tests of the part of the page that reads the control socket."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_much_work_is_done_less_often() -> None:
 
 
 async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library serialises the messages to JSON after the reading, which also counts as work."""
+    """Serialising messages to JSON happens after the reading, and also counts as work, which lengthens the pause."""
     burnt_s, works = 0.05, list[float]()
 
     def burn() -> None:

@@ -1,4 +1,4 @@
-"""The page's view of a status: rates, rows, history and charts."""
+"""Tests of the page's view of a status: rates, rows, history and charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.page.reading import Reading
 
 
 def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
-    """Return the second of two statuses, and the rates between them."""
+    """Return the later of two statuses as a sample, and the rates between the two."""
     now = Sample(1000.0 + seconds, after)
     return now, Rates(now, Sample(1000.0, before))
 

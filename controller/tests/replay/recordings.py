@@ -1,4 +1,4 @@
-"""Writes captures for tests: connections as packets, on all ports of the switch."""
+"""Write captures for tests: the packets of connections, as captured on all ports of the switch."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def frame(packet: Packet, hop_limit: int = 64) -> bytes:
     _, source, source_port, destination, destination_port, flags, payload = packet
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40 + payload, 0, 0, hop_limit, 6, 0, int(source), int(destination))
     tcp = struct.pack("!HHIIBBHHH", source_port, destination_port, source_port * 7, 0, 0x50, flags, 0, 0, 0)
-    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as in a capture with a short snapshot length
+    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # without the data, as in a capture with a short snapshot length
 
 
 def recorded(frame: bytes, time: float = 1.0, *, beyond: int = 0) -> bytes:
-    """Return a frame's record in a capture; `beyond` is the number of bytes that were cut off."""
+    """Return a frame's record in a capture file; `beyond` is the number of bytes that the capture omitted."""
     return struct.pack("<IIII", int(time), round(time % 1 * 1e6), len(frame), len(frame) + beyond) + frame
 
 
@@ -44,7 +44,7 @@ def write(path: Path, packets: Sequence[Packet]) -> Path:
 
 
 def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
-    """Return a connection's packets as captured on all ports of the switch: each on its way in and out."""
+    """Return a connection's packets as captured on all ports of the switch: each when it enters, and when it leaves."""
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:
         return there
@@ -61,7 +61,7 @@ def connection(time: float, port: int, server: Address, *, answered: bool = True
 
 
 def load(seconds: int, lost: int) -> list[Packet]:
-    """Return 20 connections a second, half to each server; the second leaves `lost` of its ten unanswered."""
+    """Return 20 connections per second, half to each server; server 2 leaves `lost` of its ten unanswered."""
     packets: list[Packet] = []
     for second in range(seconds):
         for n in range(20):

@@ -1,4 +1,4 @@
-"""Reading of captures: formats, link types, truncated packets, and the errors for bad files."""
+"""Tests of reading captures: formats, link types, truncated packets, and error messages for invalid files."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ TAG = b"\x81\x00\x00\x07"
     [(113, COOKED + b"\x08\x00"), (113, COOKED + TAG + b"\x08\x00"), (276, COOKED_2), (101, b""), (228, b"")],
 )
 def test_a_segment_is_found_behind_every_link_type(tmp_path: Path, link: int, head: bytes) -> None:
-    """Frames as `tcpdump -i any` records them: libpcap also restores a VLAN tag before a cooked packet's type."""
+    """For frames of `tcpdump -i any`, libpcap also puts a VLAN tag before the type of a cooked packet."""
     file = tmp_path / "c.pcap"
     file.write_bytes(HEADER[:20] + struct.pack("<I", link) + recorded(head + SYN_FRAME[14:]))
     assert [(segment.source_port, segment.flags) for segment in read_capture(file)] == [(5000, SYN)]

@@ -1,4 +1,4 @@
-"""Reading of pcapng captures gives the same packets as pcap. Scapy writes the first of the files."""
+"""Tests of reading pcapng captures: the packets equal those of a pcap capture; Scapy writes the first file."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def frame(source: tuple[int, ...], source_port: int, destination: tuple[int, ...
 
 FRAME = frame(CLIENT, 5000, VIP, 80, SYN)
 LENGTH = len(FRAME) + 100
-"""Length of the frame on the wire; the capture has cut off 100 bytes of data."""
+"""Bytes of the frame on the wire; the capture omits the last 100."""
 
 
 def load() -> list[tuple[int, bytes]]:
-    """Return times in microseconds and frames of two seconds of connections; the second server answers half."""
+    """Return times in microseconds and frames of two seconds of connections; server 2 answers half of the SYNs."""
     packets: list[tuple[int, bytes]] = []
     for n in range(40):
         at, port, server = 1_700_000_000_000_007 + n * 50_001, 10_000 + n, SERVERS[n % 2]
@@ -62,7 +62,7 @@ def option(code: int, value: bytes, order: str = "<") -> bytes:
 
 
 def packet(time: int, data: bytes = FRAME, number: int = 0, order: str = "<", options: bytes = b"") -> bytes:
-    """Return an enhanced packet block, with options behind the data."""
+    """Return an enhanced packet block of a pcapng file; `options` follow the packet's data."""
     body = struct.pack(order + "IIIII", number, time >> 32, time & 0xFFFFFFFF, len(data), len(data) + 100) + data
     return block(6, body + bytes(-len(body) % 4) + options, order)
 
@@ -83,7 +83,7 @@ def test_the_same_capture_as_pcap_and_as_pcapng_has_the_same_result(
     writer.linktype = 1
     writer.write_header(None)
     for at, data in load():
-        time = cast(float, Fraction(at, 10**6))  # exact times: a float would be rounded
+        time = cast(float, Fraction(at, 10**6))  # a Fraction, because a float would round the time
         writer.write_packet(data, sec=time, usec=0, caplen=len(data), wirelen=LENGTH)
     writer.close()
 
@@ -110,7 +110,7 @@ def test_both_byte_orders_and_what_an_interface_says_of_its_times(tmp_path: Path
         packet(9_500_000_000, order=order, options=option(2, b"\1\0\0\0", order) + option(0, b"", order)),
         packet(50 * 1024 + 512, FRAME[14:], number=1, order=order),
         packet(11_500_000, number=2, order=order),
-        section(),  # an interface of an appended capture
+        section(),  # begins the interfaces of an appended capture
         interface(228),
         packet(12_500_000, FRAME[14:]),
     )

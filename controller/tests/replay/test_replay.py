@@ -1,4 +1,4 @@
-"""`sluice replay`: the counts from a capture, and the decisions based on them."""
+"""Tests of `sluice replay`: the counts from a capture, and the decisions based on the counts."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     packets = [
         *connection(1.0, 5000, S1),
         *connection(2.0, 5001, S1, answered=False),
-        *connection(3.0, 5001, S1, answered=False),  # a retransmitted SYN
+        *connection(3.0, 5001, S1, answered=False),  # the client retransmits its SYN
         *connection(4.0, 5002, S2),
         (4.5, S2, 80, CLIENT, 5002, SYN | ACK, 0),
         (5.0, S2, 80, CLIENT, 5003, RST, 0),
-        (6.0, CLIENT, 5004, VIP, 80, SYN, 0),  # the SYN does not leave the switch, so it was refused
+        (6.0, CLIENT, 5004, VIP, 80, SYN, 0),  # the SYN does not leave the switch, so the switch refused it
         *connection(7.0, 5005, S2),
     ]
     config = parse(web(more="news: {}"))
@@ -65,16 +65,16 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     assert counts[first] == Counts(syn=3, synack=1, completed=1)
     assert counts[second] == Counts(syn=2, synack=2, synack_again=1, completed=2, reset=1)
     cells = switch.memory
-    # Connection 5001 is unanswered and still open; the others have ended.
+    # Connection 5001 is unanswered and still open; all other connections have ended.
     assert await read_loads(switch.memory, [first, second]) == {first: 1, second: 0}
     assert sum(cells.of(Register.REQUESTS_OFFERED)) == 6
-    assert sum(cells.of(Register.REQUESTS_ADMITTED)) == 4  # connections: 5000, 5001, 5002, 5005
+    assert sum(cells.of(Register.REQUESTS_ADMITTED)) == 4  # connections 5000, 5001, 5002, 5005
     assert sum(cells.of(Register.REQUESTS_REFUSED)) == 1
     assert sum(1 for cell in cells.of(Register.RATE_BYTES) if cell == 1040) == 3
 
 
 async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) -> None:
-    packets = [*connection(1.0, 5000, S1)[:-1], *connection(2.0, 5000, S1)]  # the first has no FIN
+    packets = [*connection(1.0, 5000, S1)[:-1], *connection(2.0, 5000, S1)]  # the first connection has no FIN
     replay = Replay(parse(web()))
     switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
@@ -86,7 +86,7 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
 
 @pytest.mark.parametrize("since_s", [0.0, 1.0e9, 1.8e9, 1.9e9, 4.2e9])
 async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> None:
-    """Ticks since the epoch pass 2^31 every nine years; a zeroed cell must not look live then."""
+    """Ticks since the epoch exceed 2^31 every nine years; a zeroed cell must not look recent then."""
     replay = Replay(parse(web(more="news: {}")))
     switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", connection(since_s, 5000, S1))):
@@ -97,7 +97,7 @@ async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> 
 
 
 def taken(packets: Sequence[Packet], tmp_path: Path, mode: str = "production") -> tuple[World, Memory]:
-    """Return the world and registers after the packets have passed."""
+    """Replay the packets; return the world and the switch model's registers."""
     world = world_of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
     switch = SwitchModel(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
@@ -111,7 +111,7 @@ async def test_a_syn_that_moves_takes_its_connection_with_it(tmp_path: Path) -> 
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 0}, "a candidate's SYN leaves the pin where it is"
     _, memory = taken([*syn, *connection(3.0, 5000, S2)[:-1]], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 0, 2: 1}, "the handshake's last ACK moves it"
-    # The SYN arrives after the pending timeout ended its pin; the next sweep corrects the old server's load.
+    # The SYN arrives when the pending timeout has ended the connection; the next sweep corrects the old server's load.
     world, memory = taken([*syn, *connection(12.0, 5000, S2, answered=False)], tmp_path)
     assert await read_loads(memory, [1, 2]) == {1: 1, 2: 1}
     await swept(world, memory)
@@ -137,7 +137,7 @@ async def swept(world: World, memory: Memory) -> None:
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     tmp_path: Path, seen: int, lives_s: float, mode: str
 ) -> None:
-    """Status and metrics count such a connection as open until then, with and without the second look."""
+    """A connection without an end counts as open until its state times out, with and without a second candidate."""
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet sets the clock
@@ -166,7 +166,7 @@ def test_replay_decides_what_the_balancer_decides_from_the_same_counts(tmp_path:
 
 def test_a_reading_is_as_late_as_it_was_live(tmp_path: Path) -> None:
     file = write(tmp_path / "c.pcap", load(6, lost=0))
-    # The second decision was 0.3 s late, the third more than a period; later decisions are not in the trace.
+    # The second live decision was 0.3 s late, the third more than a period; the trace contains no later decisions.
     live = LiveTimes({"web": [1000.99, 1001.99 + 0.3, 1002.99 + 1.2]})
     moments = list(Replay(parse(web(period_s=1, window_s=5))).run(read_capture(file), 999.99, live))
     assert [moment.time_s for moment in moments] == pytest.approx([1000.99, 1002.29, 1004.19, 1004.99])
@@ -193,7 +193,7 @@ def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
     ]
     assert len(crowds[0]) == 2
     assert crowds[0] == crowds[1]
-    # 20 connections a second, of which 4 are unanswered; each answer is a single packet of 1,040 bytes.
+    # 20 connections/s, of which 4 are unanswered; each answer is one packet of 1,040 bytes.
     assert crowds[0][1].offered == crowds[0][1].admitted == 20.0
     assert crowds[0][1].ar == pytest.approx(1040 * 8 / 0.918, rel=0.15)
 
@@ -206,7 +206,7 @@ STEADY: Mapping[str, tuple[float, float]] = {}
 
 
 class Counting:
-    """A simulated switch of a live controller: it counts a capture's packets as they pass, and accepts every write."""
+    """A simulated switch for a live controller: it counts the packets of a capture, and accepts every write."""
 
     spaced = True
 
@@ -250,9 +250,11 @@ class Counting:
 def live(
     config: Path, capture: Path, monkeypatch: pytest.MonkeyPatch, stalls: Mapping[str, tuple[float, float]] = STEADY
 ) -> tuple[Path, Path]:
-    """Run the controller's own tasks in virtual time while a capture's packets pass; return the trace files of R
-    and of flash-crowd control. ``stalls`` gives the time from which a reading (``ledger`` or ``flows``) takes how long,
-    once."""
+    """Run the controller's own tasks in virtual time while the packets of a capture pass.
+
+    Return the trace files of R and of flash-crowd control. `stalls` delays one reading of a kind (`ledger`, `flows`):
+    the values are the time from which the next reading is delayed, and the delay, both in seconds.
+    """
     traces = config.with_name("r.jsonl"), config.with_name("news.csv")
     world = world_of(load_config(config))
     (service,), view = world.plan.services, world[CrowdControl].view
@@ -290,7 +292,7 @@ def live(
 def test_replay_decides_as_the_controllers_own_tasks_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """The second server loses SYNs, then answers none, then all. A reading takes long."""
+    """Server 2 loses SYNs, then answers none, then answers all; one reading takes `stall_s` seconds."""
     packets: list[Packet] = []
     for second in range(30):
         lost = 4 if second < 10 else 10 if second < 16 else 0
@@ -311,7 +313,7 @@ def test_replay_decides_as_the_controllers_own_tasks_did(
 def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second server is silent for ten seconds, and clients give up; other connections last 0.2 s."""
+    """Server 2 is silent for ten seconds, in which clients give up; other connections last 0.2 s."""
     source, packets = random.Random(1), list[Packet]()
     for n in range(20 * 110):
         begin, server = 1000.0 + n / 20 + 0.04 * source.random(), (S1, S2)[n % 2]
@@ -325,12 +327,12 @@ def test_replay_forgets_connections_that_ended_unseen_when_the_controller_does(
     decided = [json.loads(line) for line in trace.read_text().splitlines()]
     second = {round(decision["time"] - 1000): decision["servers"]["s2"] for decision in decided}
     assert second[50]["ratio"] < 0.05 and second[50]["work"]["open_sum"] > 4000
-    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # sweep at 60 s; readings take 5 s
+    assert second[70]["work"]["open_sum"] < 120 and second[105]["ratio"] > 0.4  # sweep at 60 s; 5 s window
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
 
 
 def renumbered(packet: Packet, port: int) -> Packet:
-    """Return the packet with another client port, as of another connection."""
+    """Return the packet with another client port, as if it belonged to another connection."""
     time_s, source, source_port, destination, destination_port, flags, payload = packet
     if source == CLIENT:
         return time_s, source, source_port - 10_000 + port, destination, destination_port, flags, payload
@@ -338,7 +340,7 @@ def renumbered(packet: Packet, port: int) -> Packet:
 
 
 def crowd(quiet_s: int, crowd_s: int) -> list[Packet]:
-    """Return packets of 20 connections/s, then of 100/s whose answers are a tenth as fast."""
+    """Return packets of 20 connections/s, then of 100/s with responses at a tenth of the rate."""
     begun = [(0.05 * n, 0.01) for n in range(20 * quiet_s)]
     begun += [(quiet_s + 0.01 * n, 0.1) for n in range(100 * crowd_s)]
     packets: list[Packet] = []
@@ -369,7 +371,7 @@ CONTROL = {
 def test_replay_limits_as_the_controllers_own_task_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, late: float
 ) -> None:
-    """A reading at the end of an interval takes ``late`` intervals."""
+    """One reading at the end of an interval is delayed by `late` intervals."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options, interval_s = CONTROL[mode], {"paper": 4, "production": 1}[mode]
     config.write_text(web(mode=mode, period_s=1, window_s=5, more=f"news: {options}"))
@@ -390,7 +392,7 @@ def test_replay_limits_as_the_controllers_own_task_did(
 def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A reading that ends at 36.725 s only sets the interval's base: no decision at 37 s, the next at 38 s."""
+    """A late reading ends at 36.725 s: the controller does not decide at 37 s but takes that time as its new base."""
     file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
     options = CONTROL["production"].replace("rate_window_s", "poll_s: 0.125, rate_window_s")
     config.write_text(web(mode="production", period_s=1, window_s=5, more=f"news: {options}"))
@@ -406,7 +408,7 @@ def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
 
 
 FLOOD_BESIDE_A_LOADED_SERVER = [(100, 100), (60, 60), (100, 2), (90, 2)]
-"""SYN-ACKs and completed handshakes of 100 SYNs to each of the four servers, the flooded service's last."""
+"""SYN-ACKs and completed handshakes per 100 SYNs of each server; servers 3 and 4 belong to the flooded service."""
 
 
 def test_flash_crowd_control_holds_the_weights_of_the_flooded_service_only() -> None:

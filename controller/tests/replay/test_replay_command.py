@@ -1,4 +1,4 @@
-"""`sluice replay` on the command line: its output, plots and comparisons, and the inputs that it refuses."""
+"""Tests of `sluice replay` on the command line: output, plots, comparisons, and inputs that the command refuses."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
     assert main(["replay", str(file), "--config", config, "--json", "--start", "1000"]) == 0
     live = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for record in live:
-        record["time"] += 0.004  # a decision is recorded a little after its reading
+        record["time"] += 0.004  # the controller records a decision shortly after its reading
     trace = tmp_path / "trace.jsonl"
     trace.write_text("".join(json.dumps(record) + "\n" for record in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 0
@@ -104,7 +104,7 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
     said = capsys.readouterr().out
     assert "OTHER DECISIONS" in said
     assert said.endswith("; the first, in line 4, from the same counts\n")
-    live[3]["servers"]["s2"]["window"]["synack"] += 1  # an answer that only the live reading counted
+    live[3]["servers"]["s2"]["window"]["synack"] += 1  # a SYN-ACK that only the live reading counted
     trace.write_text("".join(json.dumps(record) + "\n" for record in live))
     assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
     other = r"; the first, in line 4, from other counts: of s2 syn 40, synack 25, .*, here syn 40, synack 24,"
@@ -112,7 +112,7 @@ def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pyt
 
 
 def decided(tmp_path: Path, capture: Path) -> list[str]:
-    """Replay a capture; return the lines of its trace."""
+    """Replay a capture; return the printed decisions, one JSON line each."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(["replay", str(capture), "--config", configured(tmp_path), "--json"]) == 0
     return out.getvalue().splitlines(keepends=True)
@@ -176,7 +176,7 @@ def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
         intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
     whole = "unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n1.0,1,1,1,0,\n"
     assert len(intervals(whole)) == 1
-    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # a line that was cut short, with a later line appended to it
+    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # a line that was cut off, alone and with a later line appended
         with pytest.raises(TraceError, match=r"trace, line 3: not a decision .*as many columns"):
             intervals(whole + torn)
     with pytest.raises(TraceError, match=r"it has no decisions"):

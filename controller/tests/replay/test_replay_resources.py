@@ -1,4 +1,4 @@
-"""Servers' buffers in a replay: the capture's transfers, and their shares of the buffers every second."""
+"""Tests of servers' buffers in a replay: transfers in the capture, and their shares of the buffers every second."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RTT_S, SIZE = 0.02, 1000
 
 
 def segment(time_s: float, port: int, flags: int, numbers: tuple[int, int], payload: int, *, down: bool) -> Segment:
-    """Return a translated segment between a client's port and the first server; `numbers` are sequence and ACK."""
+    """Return a segment, as after translation, between a client's port and server 1; `numbers` are sequence and ACK."""
     sequence, number = numbers
     ends = (SERVER, 80, CLIENT, port) if down else (CLIENT, port, SERVER, 80)
     return Segment(time_s, *ends, flags, sequence, payload, 40 + payload, 63, number)
 
 
 def transfer(port: int, window: int, seconds: float) -> Iterator[Segment]:
-    """Yield a transfer that sends a window of segments each round trip, all of them acknowledged."""
+    """Yield the segments of a transfer that sends `window` segments per round trip; all are acknowledged."""
     begin = 1000.0 + port * 1e-5
     yield segment(begin, port, SYN, (1, 0), 0, down=False)
     yield segment(begin + 0.001, port, SYN | ACK, (500, 2), 0, down=True)

@@ -1,4 +1,4 @@
-"""The choice of the idle connections to close."""
+"""Tests of which idle connections are closed."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Learning a server's limit of connections from the SYNs that it leaves unanswered."""
+"""Tests of learning a server's limit of open connections from the SYNs that the server leaves unanswered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from sluice.resources.learner import Learner
 
 
 def learn(learner: Learner, *readings: tuple[int, int, int], begin_s: float = 0.0) -> float | None:
-    """Observe readings a second apart: open connections, and SYNs and SYN-ACKs since the last; return the limit."""
+    """Observe readings a second apart; return the learned limit.
+
+    A reading contains the open connections, and the SYNs and SYN-ACKs since the last reading.
+    """
     total = Counts(syn=(1 << 32) - 50, synack=(1 << 32) - 50)
     learner.observe(begin_s, 0, total)
     for second, (connections, syn, synack) in enumerate(readings, 1):
@@ -35,7 +38,7 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
 
 
 def test_silence_is_no_limit() -> None:
-    """The server is off for ten seconds, between the middles of two readings; a known limit stays."""
+    """A server that is down for ten seconds, from the middle of one reading to that of another, sets no limit."""
     off = [(300, 50, 25), *[(300, 50, 0)] * 9, (310, 50, 25)]
     assert learn(Learner(), (900, 50, 50), *off, (320, 50, 50)) is None
     assert learn(Learner(), (1000, 90, 60), *off) == 970

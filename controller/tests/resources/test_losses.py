@@ -1,4 +1,4 @@
-"""Estimates of transfers' loss rates from few events."""
+"""Tests of estimates of transfers' loss rates from few losses."""
 
 import numpy as np
 import pytest
@@ -21,12 +21,18 @@ def pooled(losses: Losses, many: int) -> list[float]:
 
 
 def test_what_may_be_chance_is_taken_for_it() -> None:
-    """8 and 12 losses of 1,000, with 10 expected each: (4 + 4) / 10 = 0.8, below chance's expectation of 1."""
+    """Losses of 8 and 12 in 1,000 with 10 expected each: (4 + 4) / 10 = 0.8 is below 1, the expectation by chance.
+
+    Both transfers therefore have the common loss rate.
+    """
     assert pooled(counted([1000, 1000], [8, 12]), 2) == pytest.approx([0.01, 0.01])
 
 
 def test_what_is_no_chance_is_drawn_a_little_by_hand() -> None:
-    """10 and 90 of 1,000, 50 expected: (32 + 32 - 1) / 100 = 0.63; (6.3 + 1) / (630 + 20), (56.7 + 1) / (630 + 20)."""
+    """Losses of 10 and 90 in 1,000 with 50 expected each: the spread of rates is (32 + 32 - 1) / 100 = 0.63.
+
+    The estimates are (6.3 + 1) / (630 + 20) and (56.7 + 1) / (630 + 20).
+    """
     assert pooled(counted([1000, 1000], [10, 90]), 2) == pytest.approx([7.3 / 650, 57.7 / 650])
 
 

@@ -1,4 +1,4 @@
-"""Transfers' needs of buffer, estimated from the switch's measurements."""
+"""Tests of transfers' needs of buffer, which are estimated from the switch's measurements."""
 
 from dataclasses import replace
 
@@ -51,13 +51,16 @@ def test_the_paper_needs_throughput_times_round_trip() -> None:
 
 
 def test_production_needs_that_of_todays_senders() -> None:
-    """p = 0.01, b = 1, no time-outs: W = 1 + sqrt(264 + 1) = 17.27882, mean (99 + W) / (W / 2 + 1) = 12.06286."""
+    """At p = 0.01, b = 1 and no timeouts: W = 1 + sqrt(264 + 1) = 17.27882, mean (99 + W) / (W / 2 + 1) = 12.06286."""
     seen = reading(30 * MSS, under_way=12 * MSS, losses=1e3)
     assert need(Needs.PRODUCTION, seen) == pytest.approx(12.06286 * MSS, rel=1e-6)
 
 
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
-    """All losses are time-outs, up to the share Q: W as above, Q = 0.0297010 x 1.1295055 / 0.1594281 = 0.210422."""
+    """Observed timeouts count up to the model's share Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422.
+
+    In the first case all losses are timeouts, in the second a tenth of them; W is 17.27882.
+    """
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
     mean = (99 + 17.27882 + 0.210422 / 0.99) / (17.27882 / 2 + 1 + 0.210422 * 3 * 1.010204 / 0.99)
     assert need(Needs.PRODUCTION, seen) == pytest.approx(mean * MSS, rel=1e-4)
@@ -67,13 +70,13 @@ def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
 
 
 def test_the_sawtooths_largest_flight_is_no_need() -> None:
-    """With the largest flight as the need, all needs would be nearly equal, and SABT would share like EQ."""
+    """The need does not depend on the largest flight, by which all needs would be nearly equal."""
     low, high = (reading(flight * MSS, under_way=12 * MSS, losses=1e3) for flight in (14, 40))
     assert need(Needs.PRODUCTION, low) == need(Needs.PRODUCTION, high)
 
 
 def test_a_transfer_that_keeps_more_in_flight_ignores_losses() -> None:
-    """The model gives 12.06 segments: a mean of 17 may still be Reno's, a mean of 30 may not."""
+    """The model's mean flight is 12.06 segments: a measured mean of 17 may still be Reno, a mean of 30 may not."""
     lossy = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
     assert need(Needs.PRODUCTION, lossy[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
     assert need(Needs.PRODUCTION, lossy[1]) == 30 * MSS
@@ -98,13 +101,13 @@ def test_the_present_need_is_twice_what_is_in_flight() -> None:
 
 @pytest.mark.parametrize("how", MODELS)
 def test_without_a_loss_a_need_doubles(how: Needs) -> None:
-    """A transfer limited by its cap has no losses, and without losses the model has no bound."""
+    """A transfer that its cap limits has no losses, and without losses the model has no bound."""
     assert need(how, reading(50 * MSS)) == GROWTH * 50 * MSS
 
 
 @pytest.mark.parametrize("how", MODELS)
 def test_what_a_slow_reader_leaves_is_taken_away(how: Needs) -> None:
-    """Azuma et al., section 2.1.3: the proxy's other connection is the slower one."""
+    """Azuma et al., section 2.1.3: the receiving side of the proxy is slower, so the flight falls."""
     assert need(how, reading(400 * MSS), reading(5 * MSS)) == GROWTH * 5 * MSS
 
 
@@ -124,7 +127,7 @@ def test_another_transfer_in_the_slot_begins_anew() -> None:
 
 
 def test_shares_settle_though_losses_scatter() -> None:
-    """With four equal transfers and random losses, SABT's shares vary by 1 %, not by the sawtooth's 50 %."""
+    """With four equal transfers and random losses, SABT's shares vary by 1 %, although their flights vary by 50 %."""
     random, estimator, shares = np.random.default_rng(5), Estimator(4), []
     ones, server = np.ones(4), np.zeros(4, np.int64)
     for second in range(60):
@@ -147,7 +150,7 @@ def test_shares_settle_though_losses_scatter() -> None:
 
 
 def test_another_servers_losses_do_not_count() -> None:
-    """Transfers have equal loss rates within each server; the second server's are ten times as high."""
+    """All transfers of a server have the same loss rate; the rate of server 2 is ten times that of server 1."""
     estimator, random = Estimator(30), np.random.default_rng(1)
     single = reading(90 * MSS)
     many = replace(single, **{name: np.full(30, getattr(single, name)[0]) for name in Reading.__slots__})

@@ -1,4 +1,4 @@
-"""Learning the idle time from the pauses within responses."""
+"""Tests of learning the idle time of connections from the pauses within responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOUR_S = 3600.0
 
 
 def counts(quick: int = 0, **longer: int) -> list[int]:
-    """Return counts of responses: without a pause, and by the length class of their pause (``of_3``)."""
+    """Return counts of responses: `quick` responses without a pause, and `of_3=n` responses in length class 3."""
     cells = [quick, *[0] * (LENGTHS - 1)]
     for name, many in longer.items():
         cells[int(name.removeprefix("of_"))] = many
@@ -34,7 +34,7 @@ def test_quick_responses_make_it_shorter_down_to_a_floor() -> None:
 
 
 def test_the_longest_pause_counts_twice_and_whole() -> None:
-    """Length classes are powers of two: a pause of 80 ticks (5 s) counts as up to 128 (8 s), so the limit is 16 s."""
+    """Length classes are powers of two: a pause of 80 ticks (5 s) counts as 128 ticks (8 s), so the limit is 16 s."""
     assert learned(counts(10 * ENOUGH, of_7=1)).age_s == 2 * 128 * TICK_S
 
 

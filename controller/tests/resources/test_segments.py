@@ -1,4 +1,4 @@
-"""Rounding of shares to whole segments."""
+"""Tests of rounding shares of a buffer to whole segments."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SHARES = st.lists(
 
 
 def test_three_by_hand() -> None:
-    """By hand, 7,800 bytes: 2.9 segments become three; a remainder of 800 bytes is less than a segment."""
+    """A budget of 7,800 bytes: 2.9 segments are rounded to three; the remaining 800 bytes are less than a segment."""
     sizes = in_segments(
         np.array([2_900.0, 2_500.0, 2_400.0]), np.full(3, 1000.0), np.zeros(3, int), np.array([7_800.0])
     )
@@ -21,7 +21,7 @@ def test_three_by_hand() -> None:
 
 @pytest.mark.parametrize(("budget", "first"), [(1_747.0, 700.0), (1_748.0, 1448.0)])
 def test_less_than_a_segment_stays_unless_there_is_room_for_one(budget: float, first: float) -> None:
-    """Needs of 700 and 300 bytes: the first becomes a whole segment (1,448) only if the budget has room for both."""
+    """With needs of 700 and 300 bytes, the first becomes a segment (1,448) only if the budget has room for both."""
     sizes = in_segments(np.array([700.0, 300.0]), np.full(2, 1448.0), np.zeros(2, int), np.array([budget]))
     assert sizes.tolist() == [first, 300.0]
 

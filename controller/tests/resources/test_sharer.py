@@ -1,4 +1,4 @@
-"""Caps from readings of transfers: their invariants, and the writes to the switch."""
+"""Tests of caps that are decided from readings of transfers: invariants, and writes to the switch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
 def columns(flight: list[float], **other: object) -> Seen:
-    """Return readings of a server's transfers without losses, by their largest flight in bytes."""
+    """Return readings of transfers of one server, without losses; `flight` is each transfer's largest, in bytes."""
     many = len(flight)
     whole = Seen(
         flow=np.arange(many) + 100,
@@ -39,7 +39,7 @@ def sharer(send: Budget | None = PAPER, receive: ReceiveBudget | None = None, sa
 
 
 def step(decider: Sharer, *seen: Seen) -> Decision:
-    """Decide on each reading and take each decision as written; return the last decision."""
+    """Decide on each reading, and confirm that each decision was written; return the last decision."""
     decisions: list[Decision] = []
     for now in seen:
         decisions.append(decider.observe(now, {}))
@@ -52,7 +52,7 @@ def sends(decision: Decision) -> list[int]:
 
 
 def written(caps: Caps) -> dict[int, tuple[int, int]]:
-    """Return fingerprint and bytes by connection number."""
+    """Return fingerprint and cap in bytes, by connection number."""
     flow, *columns = (column.tolist() for column in caps)
     return dict(zip(flow, zip(*columns, strict=True), strict=True))
 
@@ -69,7 +69,7 @@ NEEDS = st.sampled_from(list(Needs))
 def test_the_caps_in_the_switch_never_exceed_the_budget(
     rounds: list[list[float]], sharing: object, needs: Needs, budget: float
 ) -> None:
-    """The budget holds also where changes were too small to be written, except for each connection's minimum."""
+    """The caps stay within the budget, except for minimum caps, although small changes are not written."""
     decider = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
     many = max(map(len, rounds))
     caps: dict[int, int] = {}
@@ -81,7 +81,7 @@ def test_the_caps_in_the_switch_never_exceed_the_budget(
 
 @given(FLIGHTS, NEEDS, st.floats(1e5, 1e9))
 def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budget: float) -> None:
-    """ABT's max-min fairness: a transfer with less than its need has the largest share, up to an unsplit segment."""
+    """Max-min fairness: a transfer below its need has the largest share, apart from less than one segment."""
     decision = step(sharer(Budget(budget, abt, needs=needs)), columns(flight))
     status = decision.send[SERVER]
     caps = np.array(sends(decision))
@@ -93,7 +93,7 @@ def test_caps_under_abt_are_max_min_fair(flight: list[float], needs: Needs, budg
 
 @given(FLIGHTS, SHARING, st.integers(2, 50))
 def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: int) -> None:
-    """Scaling holds up to rounding to bytes, where neither floor nor ceiling applies."""
+    """If all flights and the budget are multiplied, so are the caps, up to rounding to bytes and the largest cap."""
     few = [max(window, 8 * MSS) for window in flight]
     budget = Budget(sum(few), sharing, needs=Needs.PAPER)  # type: ignore[arg-type]
     small = np.array(sends(step(sharer(budget), columns(few))))
@@ -104,7 +104,7 @@ def test_the_unit_does_not_matter(flight: list[float], sharing: object, times: i
 
 
 def test_what_may_have_been_written_is_written_again() -> None:
-    """A write was cut off, so the switch may have old or new caps; the first caps are then written again."""
+    """A write was interrupted, so the switch may have old or new caps; the next decision writes all caps again."""
     decider = sharer(Budget(1e8, sabt, needs=Needs.PAPER))
     first = step(decider, columns([1e5, 2e5]))
     decider.observe(columns([9e5, 2e5]), {})
@@ -118,7 +118,7 @@ def test_a_fixed_size_fits_the_switch() -> None:
 
 @given(FLIGHTS, st.integers(0, 9))
 def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) -> None:
-    """There is neither shortage nor surplus, so the caps equal the needs."""
+    """The budget exceeds all needs, so the caps equal the needs, which scatter by a twentieth."""
     decider = sharer(Budget(3 * GROWTH * sum(flight), sabt, needs=Needs.PAPER))
     step(decider, columns(flight))
     noise = np.random.default_rng(seed).uniform(0.95, 1.05, len(flight))
@@ -127,7 +127,7 @@ def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) ->
 
 
 def test_small_changes_are_written_when_a_budget_would_stay_unused() -> None:
-    """A transfer ends; each other cap grows by less than an eighth, but together they use the ended one's share."""
+    """A transfer ends; each other cap grows by less than an eighth, but all together use the share that became free."""
     decider = sharer(replace(PAPER, size=1e6, sharing=equal, needs=Needs.PRODUCTION))
     step(decider, columns([500e3] * 10))
     decision = step(decider, columns([500e3] * 9 + [0.0]))
@@ -164,7 +164,7 @@ def test_another_connection_in_a_slot_has_no_cap_yet_and_its_own_fingerprint() -
 
 
 def test_what_the_proxys_other_side_leaves_unused_goes_to_others() -> None:
-    """Azuma et al., section 2.1.3: a flight far below the cap indicates a slow reader."""
+    """Azuma et al., section 2.1.3: a flight far below the cap indicates a slow reader, whose share is redistributed."""
     decider = sharer(replace(PAPER, size=400e3))
     before = sends(step(decider, columns([200e3, 200e3])))
     after = step(decider, columns([10e3, 200e3]))
@@ -205,7 +205,7 @@ def test_of_a_sample_its_part_of_the_budget_is_shared() -> None:
 @pytest.mark.parametrize("budget", [1e9, 100e6, 10e6])
 @pytest.mark.parametrize("needs", list(Needs))
 def test_a_budget_holds_for_connections_without_a_slot_too(budget: float, needs: Needs) -> None:
-    """4,000 connections are hashed to 4,096 slots; a connection whose slot is occupied gets the default cap."""
+    """4,000 connections are hashed to 4,096 slots; a connection whose slot is occupied has the default cap."""
     many = 4000
     slot = np.random.default_rng(3).integers(0, TRANSFERS, many)
     measured = len(np.unique(slot))
@@ -226,7 +226,10 @@ def test_of_few_connections_all_find_a_slot() -> None:
 
 
 def test_a_need_does_not_feed_on_its_cap() -> None:
-    """Two transfers need 500 KB, one of which ignores losses (BBR), six need 10 KB; finally the two are equal."""
+    """Two transfers need 500 KB each and have equal caps in the end, although one of them has losses.
+
+    That transfer's sender ignores losses (BBR). Six more transfers need 10 KB each.
+    """
     decider, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
     caps = np.full(8, np.inf)
     for _ in range(60):

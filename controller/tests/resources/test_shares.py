@@ -1,4 +1,4 @@
-"""Shares of a budget: hand-computed cases and invariants."""
+"""Tests of shares of a budget: cases calculated by hand, and invariants."""
 
 import numpy as np
 import pytest
@@ -19,15 +19,15 @@ def test_fixed_shares_ask_not_even_the_budget() -> None:
 
 
 def test_three_connections_by_hand() -> None:
-    """Needs of 110, 60 and 20, a budget of 120: equal shares are 40, and the third leaves 20 unused."""
+    """Needs are 110, 60 and 20, and the budget is 120: equal shares are 40, of which the third transfer leaves 20."""
     needs = np.array([110.0, 60.0, 20.0])
     assert abt(120.0, needs).tolist() == [50.0, 50.0, 20.0]
-    # The 20 are split in proportion to 110 and 60, so the first gets more (Matsuo et al., section 4.1).
+    # SABT divides the unused 20 in proportion to 110 and 60 (Matsuo et al., section 4.1).
     assert sabt(120.0, needs) == pytest.approx([40 + 20 * 110 / 170, 40 + 20 * 60 / 170, 20.0])
 
 
 def test_what_is_left_satisfies_others_too() -> None:
-    """Equal shares are 25; the first two leave 25 unused, which satisfy the third and leave more to the fourth."""
+    """Equal shares are 25: the first two transfers leave 25 unused, which satisfies the third and helps the fourth."""
     needs = np.array([1.0, 24.0, 26.0, 100.0])
     assert abt(100.0, needs).tolist() == [1.0, 24.0, 26.0, 49.0]
     assert sabt(100.0, needs).tolist() == [1.0, 24.0, 26.0, 49.0]
@@ -62,7 +62,7 @@ def test_who_lacks_something_has_an_equal_share_at_least(sharing: Sharing, needs
 
 @given(needs=NEEDS, fraction=st.floats(0.01, 1.0))
 def test_abt_is_max_min_fair(needs: list[float], fraction: float) -> None:
-    """Max-min fairness: every transfer with less than its need has the largest share."""
+    """Max-min fairness: each transfer whose share is below its need has the largest share."""
     wanted = np.array(needs)
     shares = abt(fraction * wanted.sum(), wanted)
     lacking = shares < wanted * (1 - 1e-9)

@@ -1,4 +1,4 @@
-"""Padhye et al.'s throughput equation: hand-computed cases and limits."""
+"""Tests of Padhye et al.'s throughput equation: cases calculated by hand, and limiting cases."""
 
 from math import sqrt
 
@@ -15,7 +15,7 @@ def one(loss: float, rtt_s: float = 0.1, rto_s: float = 0.2, limit: float = 1e9)
 
 
 def test_a_percent_by_hand() -> None:
-    """p = 0.01, b = 2: W = 2/3 + sqrt(132 + 4/9) = 12.1752, Q = 0.0322396 / 0.115172 = 0.279925, f = 1.010204."""
+    """At p = 0.01, b = 2: W = 2/3 + sqrt(132 + 4/9) = 12.1752, Q = 0.0322396 / 0.115172 = 0.279925, f = 1.010204."""
     sent = 99 + 12.1752 + 0.279925 / 0.99
     took_s = 0.1 * (12.1752 + 1) + 0.279925 * 0.2 * 1.010204 / 0.99
     assert one(0.01) == pytest.approx(sent / took_s, rel=1e-5)
@@ -23,7 +23,7 @@ def test_a_percent_by_hand() -> None:
 
 
 def test_a_window_that_limits_by_hand() -> None:
-    """p = 0.001, Wm = 10 < W = 37.2: Q = 0.002997 x 1.006958 / 0.00995512 = 0.303147."""
+    """At p = 0.001, the largest window Wm = 10 is below W = 37.2: Q = 0.002997 * 1.006958 / 0.00995512 = 0.303147."""
     sent = 999 + 10 + 0.303147 / 0.999
     took_s = 0.1 * (2.5 + 99.9 + 2) + 0.303147 * 0.2 * 1.001002 / 0.999
     assert one(0.001, limit=10) == pytest.approx(sent / took_s, rel=1e-5)
@@ -40,7 +40,7 @@ def test_where_all_is_lost_nothing_arrives() -> None:
 
 
 def test_rare_losses_follow_the_square_root() -> None:
-    """Where time-outs are rare, the throughput approaches Mathis et al.'s 1 / (RTT sqrt(2bp/3))."""
+    """For rare timeouts the throughput approaches the formula of Mathis et al., 1 / (RTT sqrt(2bp/3))."""
     assert one(1e-6) == pytest.approx(1 / (0.1 * sqrt(4e-6 / 3)), rel=0.02)
 
 

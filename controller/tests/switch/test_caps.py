@@ -1,4 +1,4 @@
-"""The register writes of single connections' caps."""
+"""Tests of the register writes for caps of single connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.switch import caps
 
 
 def of(*rows: tuple[int, int, int]) -> Caps:
-    """Return caps from rows of flow, fingerprint and bytes."""
+    """Return caps from rows of connection number, fingerprint and bytes."""
     return Caps(*np.array(rows, np.int64).reshape(-1, 3).T)
 
 

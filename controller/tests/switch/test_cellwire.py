@@ -1,4 +1,7 @@
-"""Decoding register cells from a ReadResponse's bytes gives protobuf's values or OtherShape, never a wrong value."""
+"""Tests of decoding register cells from the bytes of a ReadResponse.
+
+The decoder returns the values that protobuf returns, or raises OtherShape, but never returns a wrong value.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ REGISTER = 0x15A1_B2C3
 
 
 def answer(cells: dict[int, bytes], register: int = REGISTER) -> bytes:
-    """Return a response with these cells, encoded as by a switch."""
+    """Return an encoded response with these cells of a register, as a switch sends it."""
     entries = [
         p4r.RegisterEntry(register_id=register, index=p4r.Index(index=index), data=p4d.P4Data(bitstring=value))
         for index, value in cells.items()
@@ -54,7 +57,7 @@ def test_cells_of_several_registers_in_any_order() -> None:
 
 
 def test_an_empty_value_is_zero() -> None:
-    """No switch should send an empty value (P4Runtime demands at least a byte), but protobuf would decode it as 0."""
+    """P4Runtime requires at least one byte per value, but protobuf accepts an empty value, which means 0."""
     _, indices, values = decode(answer({4: b"", 5: b"\1"}), [REGISTER])
     assert (indices.tolist(), values.tolist()) == ([4, 5], [0, 1])
 
@@ -104,7 +107,7 @@ def test_a_changed_byte_is_never_read_as_another_cell_without_protobuf_agreeing(
 
 
 def test_what_is_encoded_is_what_protobuf_says() -> None:
-    """The encoding equals protobuf's byte for byte, for indices and values of every length."""
+    """For indices and values of every length, the encoded bytes equal those of protobuf."""
     source = random.Random(4)
     indices = [1, 127, 128, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 28) + 5, (1 << 31) + 1]
     cells = {index: source.getrandbits(8 * source.randrange(1, 9)) or 1 for index in [*indices, *range(1000, 3000)]}
@@ -134,7 +137,7 @@ def test_nothing_is_encoded_as_nothing() -> None:
 
 
 def pairs(cells: dict[int, tuple[bytes, ...]], register: int = REGISTER) -> bytes:
-    """Return a response with cells of structs, encoded as by a switch."""
+    """Return an encoded response with cells whose values are structs, as a switch sends it."""
     return b"".join(
         p4r.ReadResponse(
             entities=[

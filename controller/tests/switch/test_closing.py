@@ -1,4 +1,4 @@
-"""Closing idle connections: the decoding of the switch's cells, and the tickle (probe) that the controller sends."""
+"""Tests of closing idle connections: decoding of the switch's cells, and the controller's tickle (a probe)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FLOW = (1 << 17) + 5
 NOW = TICK_BASE + 5000
 TICK_S = TICK_US / 1e6
 IDLE = 3 << 58
-"""Bits of a cell: the server sent the last data, and the client has acknowledged it."""
+"""Bits of a cell of CLOSING_STATE: the server sent the last data, and the client has acknowledged that data."""
 
 
 @dataclass
 class Switch:
-    """A session that records sent packets."""
+    """A session that records the packets that the controller sends."""
 
     address: str = "test:1"
     pipeline: Any = field(default_factory=pipeline.load)
@@ -37,7 +37,7 @@ class Switch:
 
 
 class Cells(Memory):
-    """The registers of the stage `closing`, written as by the switch."""
+    """The registers of the switch's stage `closing`, with methods that write cells as the switch does."""
 
     def hint(self, flow: int, ticks: int) -> None:
         self.cells[Register.CLOSING_HINT][flow % 4096] = flow << 41 | SERVER << 31 | ticks

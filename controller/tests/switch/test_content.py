@@ -1,4 +1,4 @@
-"""Content services in the switch: entries, changes for an absent agent, numbers, and switches without support."""
+"""Tests of content services in the switch: entries, absent agents, numbers, and switches without support."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _state(text: str | None = None) -> State:
 
 
 def _calls(state: State, table: Table) -> list[Call]:
-    """Return the expected entries of a table: match, action and its parameters."""
+    """Return the expected entries of a table, each as match, action and parameters."""
     return [_call(entry) for entry in wanted_entries(state, [table])]
 
 

@@ -1,4 +1,4 @@
-"""Decoding of rates and samples, and encoding of settings as numbers."""
+"""Tests of flash-crowd control's registers: decoding of rates and samples, and encoding of settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_share_becomes_a_mask(share: float, mask: int) -> None:
 
 
 def test_rate_of_a_flow() -> None:
-    """10,000 bytes in 7 steps of 128 units and 64 units of the next step: 960 * 1,024 us."""
+    """The flow sent 10,000 bytes in 7 steps of 128 units of 1,024 us and 64 units of the next step: 983,040 us."""
     flow = np.array([7 << 32 | (1 << 24) + 64], np.uint64)
     assert decode(flow, np.array([10_000], np.uint64), 128) == approx([80_000 / 0.98304])
 
@@ -48,7 +48,10 @@ async def test_only_flows_with_packets_since_the_last_reading() -> None:
 
 @pytest.mark.parametrize("start", [1 << 24, (1 << 32) - 5, (1 << 31) - 5])
 async def test_slots_are_taken_while_a_packet_is_not_too_old(start: int) -> None:
-    """A slot stays occupied for 32 steps of 128 units; the newest packet defines the current time."""
+    """A slot stays occupied for 32 steps of 128 clock ticks after its last packet.
+
+    The time of the newest packet in any slot serves as the current time.
+    """
     memory, reader, options = Memory(), FlowReader(), NewsConfig()
     assert (await reader.read(memory, options)).slots is None
 

@@ -1,4 +1,4 @@
-"""The blocking facade of the controller's session that packet tests and tools use."""
+"""Tests of the blocking interface to the controller's session, for packet tests and tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sluice.switch.programmer import Programmer
 
 
 class Elsewhere:
-    """A fake switch in its own thread, which runs independently like a process."""
+    """A fake switch in a thread of its own, so that blocking calls in the test's thread can reach it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

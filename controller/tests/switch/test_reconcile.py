@@ -1,4 +1,4 @@
-"""Only differences are written, in an order in which no entity refers to a missing one."""
+"""Tests of the reconciler: it writes only differences, and never an entity that refers to a missing one."""
 
 from __future__ import annotations
 

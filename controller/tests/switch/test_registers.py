@@ -1,4 +1,4 @@
-"""Registers over P4Runtime and over Thrift give equal values through the same interface."""
+"""Tests of registers over P4Runtime and over Thrift, which return equal values through one interface."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Bmv2:
 
 
 class OneSocket(TServerSocket):
-    """A socket that listens only once: the server would listen again and lose clients that connected meanwhile."""
+    """A socket that listens only once, because a second `listen` would lose clients that are already connected."""
 
     def listen(self) -> None:
         if self.sock is None:
@@ -56,7 +56,7 @@ class OneSocket(TServerSocket):
 
 @pytest.fixture
 def thrift_address() -> str:
-    """Run a Thrift server like BMv2's on a daemon thread; return its address."""
+    """Run a Thrift server with BMv2's register calls on a daemon thread; return the server's address."""
     processor = TMultiplexedProcessor()
     processor.register_processor("standard", TProcessor(_interface.Standard, Bmv2()))
     listener = OneSocket("127.0.0.1", 0, client_timeout=10_000)
@@ -98,7 +98,7 @@ async def test_what_is_written_is_read(registers: Registers) -> None:
 
 
 async def test_many_cells_are_written_at_once(registers: Registers) -> None:
-    """The cells exceed the size of a single request."""
+    """More cells than one request may contain are written in several requests."""
     cells = {index: index * 3 for index in range(5, 5 + 2 * BATCH)}
     await registers.write_cells(Register.RATE_BYTES, cells)
     await registers.write_cells(Register.RATE_BYTES, {})
@@ -132,7 +132,7 @@ async def test_columns_are_the_same_cells_of_several_registers(registers: Regist
 
 
 class Answering(Session):
-    """A session that answers every read with the same bytes."""
+    """A session that returns the same bytes for every read."""
 
     def __init__(self, *answers: bytes) -> None:
         super().__init__("nowhere", 1, pipeline.load())

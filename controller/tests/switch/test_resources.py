@@ -1,4 +1,4 @@
-"""Table `resources`: the servers that have an entry, and the programs that have the table."""
+"""Tests of the switch's table `resources`: which servers have an entry, and which programs have the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANAGED = web().replace(
 
 
 def rows(state: State) -> dict[int, dict[str, object]]:
-    """Return the parameters of each server's entry, by server."""
+    """Return the parameters of each server's entry, by server number."""
     parameters: dict[int, dict[str, object]] = {}
     for entry in entries(state):
         assert isinstance(entry.action, P4TableAction) and isinstance(entry.match, dict)

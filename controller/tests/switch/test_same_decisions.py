@@ -1,4 +1,4 @@
-"""A packet train leads to the same decisions on every target, although observations differ in units."""
+"""One series of packets leads to the same decisions on every target, although the targets count in different units."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SECONDS = 30
 
 
 def train(second: int) -> dict[int, tuple[int, int]]:
-    """Return SYNs and answers of each server in a second; the first server is overloaded from 5 to 15 s."""
+    """Return SYNs and SYN-ACKs of each server in a second; server 1 is overloaded from 5 to 15 s."""
     return {1: (40, 15 if 5 <= second < 15 else 40), 2: (40, 40)}
 
 
 @dataclass
 class Outcome:
-    """A controller's decisions on the train."""
+    """The decisions of a controller on the series of packets."""
 
     ratios: list[dict[int, float]]
     reasons: list[str]
@@ -46,7 +46,7 @@ class Outcome:
 
 
 async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
-    """Run the train second by second, each with the controller's steps: read the ledger, decide, write."""
+    """Process the series second by second as a controller does: read the counters, decide, write the weights."""
     text = web(period_s=1.0, window_s=2.0).replace(
         "  servers:", "  admission: {rate_per_s: 2500, burst: 500}\n  servers:"
     )
@@ -98,7 +98,7 @@ async def test_same_ratios_same_weights_and_nearly_the_same_limit(
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet of the train, with its time in seconds."""
+    """A packet of the series, with its time in seconds."""
 
     at_s: float
     slot: int
@@ -109,9 +109,9 @@ PACKETS = [Packet(0.1 * number, number % 7 + 1, 200 + number) for number in rang
 
 
 async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, list[float]]:
-    """Return the connections and response rates that the train leaves in a switch with this clock.
+    """Return the connections and response rates that a controller reads after the series of packets.
 
-    ``cell`` makes a cell's value, as it is read, from fingerprint and stamp.
+    `units` is the switch's clock; `cell` makes the value of a cell from fingerprint and time stamp.
     """
     memory, reader, options = Memory(units), FlowReader(), NewsConfig()
     await reader.read(memory, options)
@@ -123,7 +123,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
         await memory.write(Register.PIN_SERVER_1, packet.slot, packet.slot % 3 + 1)
         if units.pin_states:
             await memory.write(units.pin_states[0], packet.slot, PinState.ESTABLISHED)
-        # The last step is half over, for steps of any length.
+        # The time stamp is in the middle of a step, whatever the length of a step.
         time = (1 << 24) + round(packet.at_s * 1e6 / units.rate_tick_us) // step * step + step // 2
         await memory.write(Register.RATE_FLOW, packet.slot, cell(99, time))
         before = (await memory.read(Register.RATE_BYTES, [packet.slot]))[0]
@@ -135,7 +135,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:
-    """Steps are powers of two of a tick, so windows of the two clocks differ by up to a factor of sqrt(2)."""
+    """A step is a power of two of clock ticks, so the windows of two clocks differ by up to a factor of sqrt(2)."""
     pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
     others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
     assert pins == others

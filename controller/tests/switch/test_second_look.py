@@ -1,4 +1,4 @@
-"""The selection of a second candidate: its groups, and the controller's corrections of the loads."""
+"""Tests of the second candidate server of a new connection: its groups, and the controller's corrections of loads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
 
 
 def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
-    """Pairs are numbered only for the first servers of a small pool."""
+    """Pairs of servers have numbered groups only in small pools; this pool is large, though two servers are left."""
     state = looking(servers=SMALL_POOL + 4)
     (service,) = state.plan.services
     few = {SMALL_POOL + 3: 128, SMALL_POOL + 4: 128}

@@ -1,4 +1,4 @@
-"""Target profiles: buckets, programs, clocks, and the recognition of a switch's kind."""
+"""Tests of the targets' profiles: token buckets, programs, clocks, and the detection of a switch's target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, nearest, pro
 from tofinoswitch import TofinoSwitch
 
 LEAST = CLOCK_HZ / (1 << 27)
-"""The smallest rate of a Tofino's meter in 1/s, also the step between rates up to 511 times it: 9.1/s."""
+"""Smallest rate of a Tofino's meter in 1/s (9.1), which is also the step between rates up to 511 times as large."""
 
 
 @given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
@@ -52,14 +52,14 @@ def test_what_is_read_back_is_taken_for_what_was_written(rate: int, burst: int) 
 
 
 def test_small_rates_of_a_tofino() -> None:
-    """The driver rounds down: for 250/s the meter would hold 245/s, and for 5/s it would pass nothing."""
+    """The driver rounds down: 250/s becomes 245/s, and 5/s becomes 0, which admits nothing."""
     assert programmed(Bucket(250, 100)) == Bucket(245, 100)
     assert programmed(Bucket(5, 10)).rate == 0
     assert nearest(Bucket(5, 10)).rate == 10
 
 
 def test_the_device_configuration(tmp_path: Path) -> None:
-    """The configuration is decoded by protobuf itself."""
+    """The device configuration is decoded by protobuf, independently of sluice's encoder."""
     folder = tofinoprogram.write(tmp_path / "tofino")
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     assert message.p4_name == "sluice"
@@ -71,7 +71,7 @@ def test_the_device_configuration(tmp_path: Path) -> None:
 
 
 def test_the_program_that_comes_with_sluice_is_whole() -> None:
-    """Its folder is the default program of a Tofino, when the configuration names none."""
+    """sluice's own program folder is the default of a Tofino; the device configuration contains all its files."""
     folder = artefacts() / TOFINO.folder
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     (profile,) = message.profiles
@@ -139,7 +139,7 @@ async def test_an_empty_switch_says_which_programs_it_takes(switches: tuple[Fake
 
 
 async def test_a_switch_with_a_program_is_known_by_it(switches: tuple[FakeSwitch, TofinoSwitch]) -> None:
-    """A controller that pushed no program also recognises the switch by a program of another controller."""
+    """A controller that installs no program detects the target by the program that another controller installed."""
     for switch, target in zip(switches, (EMBEDDED, TOFINO), strict=True):
         program = load(target=target)
         async with Session(switch.address, 1, program) as session:

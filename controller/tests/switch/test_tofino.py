@@ -1,4 +1,4 @@
-"""The controller with a Tofino behind sluice-tofino, as far as P4Runtime shows it."""
+"""Tests of the controller with a Tofino behind the gateway sluice-tofino, seen through P4Runtime."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _config(more: str = "") -> Config:
 
 
 async def test_what_is_there_is_adopted_without_a_write(switch: TofinoSwitch, session: Session) -> None:
-    """The entries include limits that the driver cannot hold exactly."""
+    """Adopted entries need no write, even limits that the driver has rounded."""
     limited = _config("  admission: {rate_per_s: 250, burst: 25}\n")
     state = initial_state(limited, {"10.0.2.2": (2, "02:aa:00:00:00:02")})
     await reconcile(session, await read_back(session), state)
@@ -84,7 +84,7 @@ async def test_a_limit_is_one_that_the_meter_can_hold(switch: TofinoSwitch, sess
 
 
 async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[bool]:
-    """Return whether reading the ledger of this many servers requests whole registers."""
+    """Return whether reading the counters of this many servers requests complete registers."""
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         registers = await open_registers(session, None)
@@ -96,7 +96,7 @@ async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[boo
 async def test_few_cells_are_read_by_themselves_and_many_as_whole_registers(
     switch: TofinoSwitch, program: Pipeline
 ) -> None:
-    """Copying a whole register costs the driver as much as reading about 100 cells."""
+    """Copying a complete register costs the driver as much as reading about 100 cells."""
     assert await _asked(switch, program, 20) == {False}
     assert await _asked(switch, program, 200) == {True}
     async with FakeSwitch() as plain:
@@ -127,7 +127,10 @@ async def test_a_register_has_the_cells_that_the_program_gives_it(session: Sessi
 
 
 async def test_the_program_that_comes_with_sluice_is_loaded_and_known_again(switch: TofinoSwitch) -> None:
-    """It is recognised even if another client loaded it without a cookie and it exceeds gRPC's message size."""
+    """The program exceeds gRPC's default message size; the controller recognises it by its cookie.
+
+    Without the cookie, the controller installs the program again.
+    """
     program = pipeline.load(target=TOFINO)
     async with Session(switch.address, 1, program) as session:
         assert not await session.runs_pipeline()

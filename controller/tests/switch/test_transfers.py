@@ -1,4 +1,4 @@
-"""The controller's readings of measured transfers, from cells that the model has written."""
+"""Tests of the controller's readings of measured transfers, from cells that the switch's model has written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MSS = 1000
 
 
 class Path:
-    """A transfer through the model, with a round trip of 100 ms."""
+    """A transfer through the model of the switch, with a round trip of 100 ms."""
 
     def __init__(self, memory: Memory, flow: Flow = FLOW, first: int = 1) -> None:
         self.cells, self.flow, self.first = TransferCells(memory), flow, first
@@ -29,12 +29,12 @@ class Path:
         self.acknowledges(0)
 
     def sends(self, place: int) -> None:
-        """Let the server send a segment."""
+        """Let the server send a segment that begins `place` segments after the first."""
         segment = Segment(True, (self.first + place * MSS) % (1 << 32), 1, MSS, ACK)
         self.cells.packet(self.now_us, self.flow, segment)
 
     def acknowledges(self, place: int) -> None:
-        """Let the client acknowledge everything up to this place, 100 ms later."""
+        """Let the client acknowledge, 100 ms later, all segments before `place`."""
         self.now_us += 100_000
         self.cells.packet(self.now_us, self.flow, Segment(False, 1, (self.first + place * MSS) % (1 << 32), 0, ACK))
 
@@ -128,7 +128,7 @@ async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
     other = Flow(8, 3, 2)
     Path(memory, other)
     Path(memory)
-    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # the transfer was silent for long
+    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # the transfer has been silent for long
     seen = await read(memory)
     assert (seen.flow[FLOW.slot], seen.flow[other.slot]) == (-1, 8)
 

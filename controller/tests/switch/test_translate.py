@@ -1,4 +1,4 @@
-"""Stage translate: servers that get no new connections, also while the connection table still has pins to them."""
+"""Tests of stage translate: servers without new connections, while the connection table still has entries for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.switch.translate import entries
 
 
 def draining(state: State) -> set[int]:
-    """Return the servers whose entries mark them as draining."""
+    """Return the servers whose table entries mark them as draining."""
     ids: set[int] = set()
     for entry in entries(state):
         assert isinstance(entry.action, P4TableAction) and isinstance(entry.match, dict)

@@ -1,9 +1,11 @@
 """Random groups of action selectors, and frames that choose among their members.
 
-The program (selectors.p4) has two tables for every hash algorithm of v1model: the first's groups are made member by
-member, the second's are one-shot. PI, BMv2's P4Runtime server, accepts only one of these ways per selector.
+The program (selectors.p4) has two tables for every hash algorithm of v1model: the first table's groups are created
+member by member, the second table's groups are one-shot. PI, BMv2's P4Runtime server, accepts only one of the two
+methods per selector.
 
-Compiled in this folder: `p4c-bm2-ss --p4v 16 -o selectors.json --p4runtime-files selectors.p4info.txtpb selectors.p4`.
+To compile it in this folder: `p4c-bm2-ss --p4v 16 -o selectors.json --p4runtime-files selectors.p4info.txtpb
+selectors.p4`.
 """
 
 from __future__ import annotations
@@ -18,34 +20,34 @@ from finsy.proto import p4r
 from topo.testbed.entities import Entities
 
 PORTS = tuple(range(1, 13))
-"""Output ports of members; frames arrive on the first of them."""
+"""Output ports of members; all frames arrive on the first of these ports."""
 ALGORITHMS = ("crc32", "crc32_custom", "crc16", "crc16_custom", "csum16", "xor16", "identity")
 """Hash algorithms, in the order of the table numbers in frames."""
 IDS = range(1, 11)
-"""Ids of members and groups, so few that handles are freed and reused."""
+"""Ids of members and groups. There are few, so that handles are freed and reused."""
 DIRECT = 100
-"""Entry keys from here on are bound to a member, whose id is the key minus this number."""
+"""Entry keys from this number on are bound directly to a member, whose id is the key minus this number."""
 WEIGHTS = (1, 1, 1, 2, 3, 5, 8)
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
 @dataclass
 class Profile:
-    """The content of a selector whose groups are made member by member."""
+    """The content of a selector whose groups are created member by member."""
 
     members: set[int] = field(default_factory=set[int])
     groups: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     """Members by group; each group has a table entry with the group's number as key."""
     direct: set[int] = field(default_factory=set[int])
-    """Members with a table entry of their own."""
+    """Members to which a table entry is bound directly."""
 
     def used(self) -> set[int]:
-        """Members that an entry or a group uses, which cannot be deleted."""
+        """Return the members that an entry or a group uses; these members cannot be deleted."""
         return self.direct.union(*self.groups.values())
 
 
 class World:
-    """The selectors' content, with random changes that are valid in sequence."""
+    """The content of the selectors, with random changes that are valid in sequence."""
 
     def __init__(self, entities: Entities, rng: random.Random) -> None:
         self._entities, self._rng = entities, rng
@@ -75,7 +77,7 @@ class World:
         names = self._rng.choices(ALGORITHMS, k=self._rng.randint(8, 24))
         return [update for name in names for update in self._rng.choice(kinds)(name)]
 
-    # -- Tables whose groups are made member by member
+    # -- tables whose groups are created member by member
 
     def _insert_member(self, name: str) -> list[p4r.Update]:
         profile = self._profiles[name]
@@ -122,7 +124,7 @@ class World:
         return [self._entry(DELETE, name, identifier, None), p4r.Update(type=DELETE, entity=entity)]
 
     def _bind_member(self, name: str) -> list[p4r.Update]:
-        """Insert or delete a table entry that is bound to a member directly."""
+        """Insert or delete a table entry that is bound directly to a member."""
         profile = self._profiles[name]
         if not profile.members:
             return []
@@ -141,7 +143,7 @@ class World:
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_member=made))
 
     def _group(self, kind: p4r.Update.Type.ValueType, name: str, identifier: int, least: int = 0) -> p4r.Update:
-        """Return the write of a group with `least` or more members, in random order."""
+        """Return the write of a group that has at least `least` members, in random order."""
         profile = self._profiles[name]
         chosen = self._rng.sample(sorted(profile.members), self._rng.randint(least, len(profile.members)))
         profile.groups[identifier] = set(chosen)
@@ -150,7 +152,7 @@ class World:
             made.members.add(member_id=member, weight=self._rng.choice(WEIGHTS))
         return p4r.Update(type=kind, entity=p4r.Entity(action_profile_group=made))
 
-    # -- Tables with one-shot groups
+    # -- tables with one-shot groups
 
     def _set_one_shot(self, name: str) -> list[p4r.Update]:
         there = self._one_shot[name]
@@ -171,13 +173,13 @@ class World:
         there.remove(identifier := self._rng.choice(sorted(there)))
         return [self._entry(DELETE, f"{name}_one_shot", identifier, None)]
 
-    # -- Random parts of entities
+    # -- random parts of entities
 
     def _profile(self, name: str) -> int:
         return self._entities.table(f"I.{name}").implementation_id
 
     def _forward(self, name: str) -> p4r.Action:
-        """Return the action that sends by a random port."""
+        """Return the action that sends a frame by a random port."""
         entity = self._entities.entry(f"I.{name}", {}, "forward", {"port": self._rng.choice(PORTS)})
         return entity.table_entry.action.action
 
@@ -205,6 +207,6 @@ class Frames:
         rng = self._rng
         table = rng.randrange(2 * len(ALGORITHMS) + 1)
         group = rng.choice(IDS) + rng.choice((0, 0, 0, DIRECT))
-        # Small numbers too, since csum16, xor16 and identity then give small hashes.
+        # Small numbers are included because csum16, xor16 and identity then give small hashes.
         hashed = rng.choice((rng.getrandbits(56), rng.getrandbits(5)))
         return struct.pack("!BB", table, group) + hashed.to_bytes(7, "big") + struct.pack("!I", number)

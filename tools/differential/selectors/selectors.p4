@@ -1,8 +1,7 @@
-// Tables with an action selector for every hash algorithm, for `python -m tools.differential --selectors`. Each algorithm has one
-// table whose groups are written member by member, and one table that is programmed one-shot.
+// Groups for every hash algorithm, used by `python -m tools.differential --selectors`: created member by member, and one-shot.
 //
-// A frame contains the number of a table and of a group. The selector hashes the 51 bits of `source`, `kind` and `port`. The
-// selected member sends the frame by the member's port.
+// A frame contains the number of a table and of a group. The hash is over the 51 bits of the header's remaining fields, without
+// `unused`. The selected member sends the frame by the member's port.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -116,7 +116,7 @@ class Further:
     crowd_per_s: float
     """Requests per second during the service's crowd, after the ramp of the settings."""
     begins_s: float = 0.0
-    """Seconds from the onset to the beginning of the service's crowd."""
+    """Seconds from the scenario's onset (the beginning of its first crowd) to the beginning of this service's crowd."""
     lasts_s: float = math.inf
     """Duration of the service's crowd in seconds."""
 

@@ -233,8 +233,8 @@ class ResourcesView:
     ) -> dict[int, int]:
         """Return the connections to probe: the server of each, by the connection's flow number.
 
-        ``noted`` are all connections that are idle by the switch's notes; ``probed`` are those of ``self.probed`` that
-        are still idle. The connections of a server are only listed if some of them are to be closed.
+        ``noted`` are all connections that the switch has marked as idle; ``probed`` are those of ``self.probed`` that
+        are still idle. The result contains connections of a server only if some of the server's are to be closed.
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()

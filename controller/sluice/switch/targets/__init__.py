@@ -1,4 +1,4 @@
-"""Target profiles: what each kind of switch that sluice runs on supports, one file each."""
+"""Target profiles: one module for each kind of switch on which sluice runs, with what that kind supports."""
 
 from .bmv2 import BMV2
 from .embedded import EMBEDDED
@@ -8,9 +8,9 @@ from .tofino import TOFINO
 __all__ = ["BMV2", "EMBEDDED", "TARGETS", "TOFINO", "Profile", "RegisterAccess", "of_arch"]
 
 TARGETS = {profile.name: profile for profile in (EMBEDDED, BMV2, TOFINO)}
-"""Profiles by the names that the command line and the configuration take."""
+"""Profiles by the target names that the command line and the configuration accept."""
 
 
 def of_arch(arch: str) -> Profile:
-    """Return the target that runs programs of an architecture: Tofino for TNA, else the embedded switch."""
+    """Return the target for programs of an architecture: Tofino for TNA, else the embedded switch."""
     return TOFINO if arch == TOFINO.arch else EMBEDDED

@@ -1,7 +1,8 @@
 """The device configuration of a program for Tofino, built from p4c's output files.
 
-It is a message of BF Runtime's, ForwardingPipelineConfig: the program's name (field 1), bfrt.json (2), and for each
-pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes that run it (4).
+The device configuration is BF Runtime's message ForwardingPipelineConfig. It contains the program's name (field 1),
+bfrt.json (2), and for each pipeline (3) its name (1), context.json (2), tofino.bin (3) and the numbers of the hardware
+pipes that run it (4).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 from sluice.switch.errors import SwitchError
 
 CONF = "*.conf"
-"""Pattern of the file beside bfrt.json in which p4c's driver lists the program's files."""
+"""Pattern of the name of the file, beside bfrt.json, in which p4c's driver lists the program's files."""
 
 _REMEDY = "the program that comes with sluice is p4src/build/tofino; `make p4 TARGET=tofino` compiles it there"
 
 
 def code(folder: Path) -> bytes:
-    """Return the serialised message. Raises SwitchError, which names a file that is missing or cannot be parsed."""
+    """Return the serialised message. Raises SwitchError, which names the file that is missing or cannot be parsed."""
     conf = next(iter(sorted(folder.glob(CONF))), None)
     if conf is None:
         raise SwitchError(f"no {CONF} in {folder}; {_REMEDY}")
@@ -46,7 +47,8 @@ def _pipeline(folder: Path, pipeline: dict[str, Any]) -> bytes:
 
 
 def _file(folder: Path, name: str) -> bytes:
-    """Return a file's content. The configuration has its installed path; here it is in the compiler's output folder."""
+    """Return the content of a file that the configuration lists. The configuration states the path of an installation;
+    the file itself is in the compiler's output folder."""
     parts = Path(name).parts[Path(name).is_absolute() :]
     candidates = [folder.joinpath(*parts[start:]) for start in range(len(parts))]
     file = next((path for path in candidates if path.is_file()), candidates[-1])

@@ -1,4 +1,4 @@
-"""Asks a switch for its architecture, before there is a session with it."""
+"""Determines a switch's architecture by requests over P4Runtime, before there is a session with the switch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from . import EMBEDDED, Profile, of_arch
 _ANSWER_S = 10.0
 
 _NOT_REPORTED = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.UNIMPLEMENTED)
-"""Codes that mean "not reported": BMv2 refuses to return a program if it has none; older builds lack Capabilities."""
+"""Status codes that mean "not reported": BMv2 answers so without a program, and older builds lack Capabilities."""
 
 
 async def detect(address: str, device_id: int) -> Profile:
-    """Return the profile for the architecture of the program that the switch runs or, without one, accepts.
+    """Return the profile for the architecture of the program that the switch runs or, without one, of the programs that
+    it accepts.
 
-    ``sluice-tofino`` reports the latter in Capabilities (docs/reference/gateway.md). A switch that reports neither runs
-    v1model; BMv2 differs from the embedded switch by its registers (open_registers). Raises SwitchLost if the switch
-    does not answer, SwitchError if it has no such device.
+    ``sluice-tofino`` reports the architecture that it accepts in Capabilities (docs/reference/gateway.md). A switch
+    that reports neither architecture runs v1model; ``open_registers`` then distinguishes BMv2 from the embedded switch.
+    Raises SwitchLost if the switch does not answer, and SwitchError if it has no such device.
     """
     config = p4r.GetForwardingPipelineConfigRequest(
         device_id=device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE
@@ -39,7 +40,7 @@ async def detect(address: str, device_id: int) -> Profile:
 
 
 async def _answer(address: str, call: Any, request: Any) -> Any:
-    """Return a call's answer; None if the switch does not report it. Raises SwitchError."""
+    """Return a call's answer; None if the switch does not report the requested value. Raises SwitchError."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             return await call(request)

@@ -1,4 +1,4 @@
-"""The embedded switch: all of P4Runtime as specified (docs/reference/p4runtime.md)."""
+"""The embedded switch: it supports all of P4Runtime as specified (docs/reference/p4runtime.md)."""
 
 from __future__ import annotations
 

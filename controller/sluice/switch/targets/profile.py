@@ -1,4 +1,5 @@
-"""The interface of target profiles: what a target supports over P4Runtime, and how it interprets it."""
+"""The interface of target profiles: which parts of P4Runtime a target supports, and how it deviates from the
+specification."""
 
 from __future__ import annotations
 
@@ -17,34 +18,34 @@ from sluice.switch.bucket import Bucket
 
 
 class RegisterAccess(Enum):
-    """The protocol for a target's registers."""
+    """The protocol by which the controller accesses a target's registers."""
 
     P4RUNTIME = auto()
-    """P4Runtime's RegisterEntry."""
+    """Registers are accessed by P4Runtime's RegisterEntry."""
     THRIFT = auto()
-    """BMv2's Thrift server."""
+    """Registers are accessed through BMv2's Thrift server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A target. Its functions are pure: they take no connection to a switch."""
+    """A kind of switch. Its functions are pure: none of them needs a connection to a switch."""
 
     name: str
-    """The name in ``sluice run --target``."""
+    """The target's name, for ``sluice run --target``."""
     arch: str
-    """The architecture in P4Info (``pkg_info.arch``) of the programs that it runs."""
+    """The architecture, as named in P4Info (``pkg_info.arch``), of the programs that the target runs."""
     folder: str
-    """The target's subfolder among the compiled programs."""
+    """The subfolder of the target's program among the compiled programs."""
     units: Units
     registers: RegisterAccess
     cell_cost: int
-    """The time to read a single cell over P4Runtime, in units of a cell's share of reading the whole array. An array of
-    N cells is read whole if more than N / ``cell_cost`` cells are needed."""
+    """The time to read a single cell over P4Runtime, in units of the time per cell when a register is read completely.
+    A register of N cells is read completely if more than N / ``cell_cost`` cells are needed."""
     answer_s: float
-    """Seconds after which a call counts as failed. Loading a program has a longer limit on every target
+    """Seconds after which an unanswered call counts as failed. Loading a program has a longer limit on every target
     (session.py)."""
     reconciles: bool
-    """Whether it can replace its program and keep all state, connections included."""
+    """Whether the switch can replace its program and keep all state, connections included."""
     code: Callable[[Path], bytes]
     """Returns the device configuration from the folder of a compiled program. Raises SwitchError."""
     bucket: Callable[[Bucket], Bucket]
@@ -64,7 +65,7 @@ def seeks_idle(schema: P4Schema) -> bool:
 
 
 def lacks(config: Config, schema: P4Schema) -> str | None:
-    """Return what a configuration needs that a program lacks, and the remedy; None if it lacks nothing."""
+    """Return what a configuration requires but a program lacks, and the remedy; None if the program suffices."""
     switching = [service.name for service in config.services if service.content]
     managed = [service.name for service in config.services if service.resources]
     for names, table, feature, key in (

@@ -1,7 +1,7 @@
-"""A Tofino behind sluice's gateway (``sluice-tofino``): as much of P4Runtime as the chip supports.
+"""A Tofino behind sluice's gateway (``sluice-tofino``), which implements P4Runtime as far as the chip supports it.
 
-The gateway itself stores weights, metadata and one-shot groups. Meter rates are as the chip's driver rounds them
-(tofinometer.py).
+The gateway itself, not the chip, stores weights, metadata and one-shot groups. The chip's driver rounds the rates of
+meters (tofinometer.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess, lacks
 
 PENDING_S, STEP = 10.0, 128
-"""Constants of the compiled program, which P4Runtime cannot set: PENDING_TICKS and RATE_SLOT_TICKS in
-p4src/tna/target.p4."""
+"""Constants of the compiled program that P4Runtime cannot set: the lifetime of a pending connection in seconds, and the
+step of response rates in ticks (PENDING_TICKS and RATE_SLOT_TICKS in p4src/tna/target.p4)."""
 
 
 def objection(config: Config, schema: P4Schema) -> str | None:
@@ -41,7 +41,7 @@ TOFINO = Profile(
     units=NANOSECONDS,
     registers=RegisterAccess.P4RUNTIME,
     cell_cost=32,
-    # The chip's software model shares the host's processors: reading 65,536 cells took it 1 s to 13 s.
+    # Tofino's software model shares the host's processors: to read 65,536 cells took 1 s to 13 s.
     answer_s=60.0,
     reconciles=False,
     code=bfpipeline.code,

@@ -1,10 +1,10 @@
-"""The token buckets of a Tofino, whose rates and bursts are floating-point numbers of few bits.
+"""The token buckets of a Tofino, whose rates and bursts are floating-point numbers with short mantissas.
 
-A rate is a mantissa of 9 bits divided by a power of two up to 2^27, in packets per clock cycle. A burst is a mantissa
-of 8 bits times a power of two. The driver truncates what does not fit, and limits a rate's mantissa to the burst
-(open-p4studio, ``pipe_mgr_meter_drv_workflows.c``: pipe_mgr_meter_drv_get_rate_params,
-pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore multiples of 9.1 packets/s, and
-small buckets have coarse rates.
+A rate, in packets per clock cycle, is a mantissa of 9 bits divided by a power of two up to 2^27. A burst is a mantissa
+of 8 bits times a power of two. The driver truncates what exceeds these widths, and limits a rate's mantissa to the
+burst (open-p4studio, ``pipe_mgr_meter_drv_workflows.c``: pipe_mgr_meter_drv_get_rate_params,
+pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore multiples of 9.1 packets/s, and a
+bucket with a small burst has a coarse rate.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from __future__ import annotations
 from sluice.switch.bucket import Bucket
 
 CLOCK_HZ = 1_220_000_000
-"""The core clock of a Tofino 1. On a chip with another clock, rates are off by the ratio of the two clocks."""
+"""The core clock of a Tofino 1, in Hz. On a chip with another clock, rates are off by the ratio of the clocks."""
 
 _RATE_BITS, _RATE_SHIFT, _BURST_BITS = 9, 27, 8
 _LEAST_MANTISSA = 32
-"""Smaller bursts are raised to this where the rate's precision needs it: the rate is then within 1.6 %."""
+"""The burst to which smaller bursts are raised where the rate's precision requires it; the rate's error is then at most
+1.6 percent."""
 
 MOST_BURST = 255 << 14
-"""Larger bursts are cut to this: above it the driver takes bits from the rate."""
+"""The limit to which larger bursts are cut: above this limit the driver takes bits from the rate."""
 
 
 def programmed(bucket: Bucket) -> Bucket:
-    """Return the bucket that the driver programs when asked for ``bucket``; both of its fields must be at least 1.
+    """Return the bucket that the driver programs on a request for ``bucket``; both of its fields must be at least 1.
 
-    A returned rate of 0 lets nothing through.
+    A bucket with a returned rate of 0 passes no packets.
     """
     burst = _cut(bucket.burst)
     exponent = max(0, burst.bit_length() - _BURST_BITS)
@@ -35,9 +36,10 @@ def programmed(bucket: Bucket) -> Bucket:
 
 
 def nearest(bucket: Bucket) -> Bucket:
-    """Return the bucket to request from the driver so that the programmed rate is nearest to ``bucket``'s.
+    """Return the bucket to request from the driver so that the programmed rate is nearest to the rate of ``bucket``.
 
-    Its burst is not below the wanted one, up to MOST_BURST. A bucket with a rate of 0 is returned unchanged.
+    The returned burst is at least the requested burst, up to MOST_BURST. A bucket with a rate of 0 is returned
+    unchanged.
     """
     if bucket.rate == 0:
         return bucket
@@ -54,7 +56,8 @@ def _error(request: Bucket, rate: int) -> tuple[bool, int]:
 
 
 def _rate(rate: int, burst: int, adjusted: int) -> tuple[int, int]:
-    """Return mantissa and shift of a rate: the largest shift with which the rate fits the mantissa and the burst."""
+    """Return a rate's mantissa and shift, with the largest shift at which the rate fits both the mantissa and the
+    burst."""
     shift = 0
     while shift + 1 + adjusted <= _RATE_SHIFT:
         doubled = rate << (shift + 1)

@@ -1,4 +1,4 @@
-"""What all v1model targets share: they take every configuration value as it is."""
+"""What all v1model targets have in common: they represent every configured value exactly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def code(folder: Path) -> bytes:
 
 
 def bucket(wanted: Bucket) -> Bucket:
-    """Return the bucket unchanged: rates are whole packets a second."""
+    """Return the bucket unchanged: BMv2 and the embedded switch represent every whole number of packets a second."""
     return wanted
 
 

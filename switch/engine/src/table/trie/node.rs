@@ -77,8 +77,9 @@ impl Place {
         Place { word, shift: bit / STRIDE * STRIDE, open_bits: bit % STRIDE }
     }
 
-    /// The path to this place has a last node in each word of the key. Returns, for the key's word with the index
-    /// `word`, by how many bits this last node shifts the word right to extract its chunk.
+    /// Returns, for the key's word with the index `word`, by how many bits the last node that examines this word on the
+    /// path to this place shifts the word right: 0 for a word before the place's own word, because the path examines
+    /// such a word to its last bit.
     pub fn shift_in(self, word: usize) -> u32 {
         if self.word > word { 0 } else { self.shift }
     }
