@@ -14,7 +14,6 @@ from typing import Any
 from sluice.config.model import Config
 from sluice.news import NewsMode, baseline_detector, identify, modes, news, production, search, window
 from sluice.news.baseline_detector import BaselineDetector
-from sluice.news.detector import Detection
 from sluice.news.identify import Identification
 from sluice.news.knee import Knee
 from sluice.news.lasting import Portion
@@ -124,22 +123,8 @@ class WithoutSlowAverages(BaselineDetector):
 class LearnsAlways(BaselineDetector):
     """A detector whose baseline learns from every window, even during crowds and while a limit is set."""
 
-    def observe(
-        self,
-        ar: float | None,
-        offered: float,
-        *,
-        limiting: bool,
-        sick: bool,
-        evident: bool = True,
-        seconds: float = 0.0,
-    ) -> Detection:
-        """Process a window's observation, and learn from it even during a crowd."""
-        detection = super().observe(ar, offered, limiting=limiting, sick=sick, evident=evident, seconds=seconds)
-        if ar is not None and not self.learned:
-            self._ar.fold(ar)
-            self._requests.fold(offered)
-        return detection
+    def _learns(self) -> bool:
+        return True
 
 
 class OneLimit(ProductionMode):

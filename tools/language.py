@@ -1,9 +1,10 @@
 """Counts private language in comments, docstrings, documents and names: `python -m tools.language`, in `make lint`.
 
-`tools/language.toml` lists words that leave a reader without a subject ("nobody", "told") and names that do not
-describe a variable's content ("one", "part"). For each word and name it contains the number of uses in the tree. The
-check fails if the tree has more uses. It also fails if the tree has fewer, until `--write` has stored the lower number.
-So the numbers only fall, and at 0 a word is refused.
+`tools/language.toml` lists words that leave a reader without a subject, such as indefinite pronouns, and names that do
+not describe a variable's content ("one", "part"). For each word and name it contains the number of uses in the tree.
+The check fails if the tree has more uses. It also fails if the tree has fewer, until `--write` has stored the lower
+number. So the numbers only fall, and at 0 a word is refused. The file's exceptions are uses that must stay; the check
+does not count them.
 
 - Words are counted in comments and docstrings of Python, Rust and P4, and in the text of documents (Markdown, without
   code). Results, decision records and the changelog are not counted.
@@ -20,6 +21,7 @@ import argparse
 import ast
 import random
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -63,6 +65,10 @@ class Use:
     path: Path
     line: int
     term: str
+
+
+class ExceptionsError(Exception):
+    """An exception of tools/language.toml that has no reason, or that excepts nothing."""
 
 
 def sources(root: Path) -> list[Path]:
@@ -159,6 +165,22 @@ def uses(root: Path, words: set[str], names: set[str]) -> Iterator[Use]:
             yield from (Use(use.path, use.line, f"`{use.term}`") for use in bound if use.term in names)
 
 
+def without_exceptions(every: list[Use], exceptions: list[dict[str, str]]) -> list[Use]:
+    """Return the uses that no exception names by its path and its word or (in backquotes) name.
+
+    Raises ExceptionsError.
+    """
+    excepted = set[tuple[str, str]]()
+    for each in exceptions:
+        if each.keys() != {"path", "term", "reason"} or not each["reason"]:
+            raise ExceptionsError(f"an exception has a path, a term and a reason: {each}")
+        excepted.add((each["path"], each["term"]))
+    unused = excepted - {(str(use.path), use.term) for use in every}
+    if unused:
+        raise ExceptionsError(f"these exceptions except nothing: {sorted(unused)}")
+    return [use for use in every if (str(use.path), use.term) not in excepted]
+
+
 def sample(root: Path, number: int, seed: str) -> Iterator[str]:
     """Yield random comments and docstrings, each with its location and the code around it."""
     programs = [path for path in sources(root) if path.suffix != ".md"]
@@ -176,11 +198,12 @@ def sample(root: Path, number: int, seed: str) -> Iterator[str]:
 
 
 def write(counts: Path, words: dict[str, int], names: dict[str, int]) -> None:
-    """Write the numbers of uses to the file, below the file's head comment."""
-    head = counts.read_text().partition("[words]")[0]
+    """Write the numbers of uses to the file, below the file's head comment; its exceptions stay."""
+    head, _, counted = counts.read_text().partition("[words]")
+    _, exceptions, listed = counted.partition("\n[[exceptions]]\n")
     rows = [f"{word} = {number}" for word, number in sorted(words.items())]
     named = [f"{name} = {number}" for name, number in sorted(names.items())]
-    counts.write_text(head + "\n".join(["[words]", *rows, "", "[names]", *named]) + "\n")
+    counts.write_text(head + "\n".join(["[words]", *rows, "", "[names]", *named]) + "\n" + exceptions + listed)
 
 
 def main() -> int:
@@ -192,12 +215,17 @@ def main() -> int:
     parser.add_argument("--sample", type=int, metavar="NUMBER", help="print random comments and docstrings")
     parser.add_argument("--seed", default="", help="the seed of the sample, such as a commit's hash")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader like `head` that ends early ends this program, too
     if arguments.sample is not None:
         sys.stdout.writelines(sample(arguments.root, arguments.sample, arguments.seed))
         return 0
     allowed = tomllib.loads((arguments.root / COUNTS).read_text())
     words, names = allowed["words"], allowed["names"]
-    every = list(uses(arguments.root, set(words), set(names)))
+    try:
+        every = without_exceptions(list(uses(arguments.root, set(words), set(names))), allowed.get("exceptions", []))
+    except ExceptionsError as error:
+        print(f"language: {error}", file=sys.stderr)
+        return 1
     if arguments.list is not None:
         sys.stdout.writelines(f"{use.path}:{use.line}\n" for use in every if use.term == arguments.list)
         return 0

@@ -34,7 +34,9 @@ class Programs(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         # Any version of Python runs the wheel; glibc must be at least as new as on the build machine (PEP 600).
         platforms = [tag.platform for tag in sys_tags()]
-        platform = next((one for one in platforms if one.startswith("manylinux_")), platforms[0])
+        platform = next(
+            (platform_tag for platform_tag in platforms if platform_tag.startswith("manylinux_")), platforms[0]
+        )
         build_data["tag"] = f"py3-none-{platform}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -92,7 +92,7 @@ struct lengths_t {
 
 // The loads (numbers of open connections) of the first two servers drawn for a new connection, `choice` and `other`.
 struct loads_t {
-    bit<1>      look;             // this pass reads loads instead of changing a load; set by second_look
+    bit<1>      read_only;        // this pass reads loads instead of changing a load; set by second_look
     server_id_t other;            // the server compared with choice; set by balance
     bit<32>     load;             // open connections of choice (Tofino: without stale connections); set by second_look
     bit<32>     other_load;
@@ -223,7 +223,7 @@ struct metadata_t {
                                   // server, set by candidates
     server_id_t  stable_choice;   // the server drawn by capacity; set by balance
 
-    bit<1>       held;            // the connection table has a slot of this connection; set by connections
+    bit<1>       has_slot;        // the connection table has a slot of this connection; set by connections
     bit<1>       pinned;          // the connection's slot contains the server `server`; set by connections
     bit<1>       claimed;         // this packet has claimed the connection's slot; set by connections
     bit<1>       moved;           // a SYN that is repeated in the handshake goes to another server; set by connections,

@@ -10,7 +10,7 @@
 //   reads  place, path, event, pass, service, content, attempt, now, choice, stable_choice, preferred, vacant, decided
 //          server: of an answer
 //          agent, turn: of a splice order, on Tofino 2
-//   writes held, pinned, claimed, way, state, next_state, evicted, vacant, moved, refused_by, next_pass, decided.undecided
+//   writes has_slot, pinned, claimed, way, state, next_state, evicted, vacant, moved, refused_by, next_pass, decided.undecided
 //          server: of a request
 //          turn, granted: of a content connection, on Tofino 2
 //   drops  admission_refused, no_server
@@ -30,7 +30,7 @@ control Connections(inout metadata_t meta, in place_t place, inout decided_t dec
 
     apply {
         pins.apply(meta, place, decided);
-        if (meta.path == Path.to_service && meta.held == 0) {
+        if (meta.path == Path.to_service && meta.has_slot == 0) {
             if (meta.event == Event.syn && decided.refused == REFUSED) {
                 drop = DropReason.admission_refused;
             } else if (meta.event == Event.syn && decided.undecided == 1) {

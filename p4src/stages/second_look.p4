@@ -2,7 +2,8 @@
 // the server that has been idle for longest may be selected instead. The weights derived from the metric R change once a period;
 // the second look balances the load between the changes.
 //
-//   reads  path, event, pass, next_pass, held, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop, tcp
+//   reads  path, event, pass, next_pass, has_slot, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop,
+//          tcp
 //          choice, loads.other, more, choice_weight, other_weight: the servers drawn, and their weights
 //   writes loads, more, preferred
 //          the cells of load_* (open connections of each server) and of refusing_* (whether a server refuses connections)

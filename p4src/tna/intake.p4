@@ -1,12 +1,12 @@
 // TNA intake: copies the metadata of TNA (ports, clock, parser and checksum errors) into the stages' own metadata.
 //
 //   reads  intrinsic.ingress_port, global_tstamp, parser_err
-//          packet_out, ipv4_checksum_wrong, found.frame: from the parser
+//          packet_out, ipv4_checksum_wrong, findings.frame: from the parser
 //   writes ingress_port, now, clock
-//          packet_out, found.sent, verdict.egress_port: of a frame from the controller
+//          packet_out, findings.sent, verdict.egress_port: of a frame from the controller
 //   drops  truncated, ipv4_checksum
 //
-// The parser reports the drop reasons source_mac, unsupported and ipv4_header in found.frame. Tofino never uses cpu_header.
+// The parser reports the drop reasons source_mac, unsupported and ipv4_header in findings.frame. Tofino never uses cpu_header.
 //
 // Tofino's ingress has no access to a frame's length, so it forwards an IPv4 packet whose total length exceeds the frame.
 #ifndef SLUICE_TNA_INTAKE_P4
@@ -37,13 +37,13 @@ control Received(inout headers_t hdr, inout ingress_metadata_t meta,
     @hidden
     action send() {
         meta.verdict.egress_port = hdr.packet_out.egress_port;
-        meta.found.sent = 1;
+        meta.findings.sent = 1;
         hdr.packet_out.setInvalid();
     }
 
     @hidden
     action drop_as(DropReason reason) {
-        meta.found.frame = reason;
+        meta.findings.frame = reason;
     }
 
     @hidden
@@ -53,7 +53,7 @@ control Received(inout headers_t hdr, inout ingress_metadata_t meta,
     table received {
         key = {
             hdr.packet_out.isValid() : ternary @name("packet_out");
-            meta.found.frame         : ternary @name("frame");
+            meta.findings.frame      : ternary @name("frame");
             from_parser.parser_err   : ternary @name("parser_err");
             meta.ipv4_checksum_wrong : ternary @name("checksum_wrong");
         }

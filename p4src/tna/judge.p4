@@ -1,12 +1,12 @@
 // Judge: decides on a packet's path or drop reason from the results of the first stages, which run in parallel on this target.
 // The table is generated from judge.yaml, which defines the precedence of the drop reasons.
 //
-//   reads  found, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
+//   reads  findings, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
 //          path: the value that the parser and classify have written
 //   writes path, inward, itself
-//          found.foreign, found.same: of Compare
+//          findings.foreign, findings.same: of Compare
 //   drops  port_unknown, not_for_us, unsupported, ipv4_length, fragment, martian, l4_length, direct_to_server, ttl_exceeded
-//          the reasons that the parser and intake report (found.frame)
+//          the reasons that the parser and intake report (findings.frame)
 //   punts  ttl
 #ifndef SLUICE_TNA_JUDGE_P4
 #define SLUICE_TNA_JUDGE_P4
@@ -14,15 +14,15 @@
 #include "findings.p4"
 
 // Compares pairs of fields; Judge and the translation of addresses use the results.
-control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found) {
+control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t findings) {
     @hidden
     action foreign() {
-        found.foreign = 1;
+        findings.foreign = 1;
     }
 
     @hidden
     action same() {
-        found.same = 1;
+        findings.same = 1;
     }
 
     @hidden
@@ -46,7 +46,7 @@ control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found)
     }
 }
 
-control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inout verdict_t verdict) {
+control Judge(in headers_t hdr, inout metadata_t meta, in findings_t findings, inout verdict_t verdict) {
     @hidden
     action go(Path where, bit<1> inward) {
         meta.path = where;
@@ -69,7 +69,7 @@ control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inou
     @hidden
     action drop_as_frame() {
         meta.path = Path.done;
-        verdict.drop = found.frame;
+        verdict.drop = findings.frame;
     }
 
 #include "judge_table.p4"

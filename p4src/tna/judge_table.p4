@@ -3,22 +3,22 @@
     @hidden
     table judge {
         key = {
-            found.sent                     : ternary @name("sent");
-            found.frame                    : ternary @name("frame");
+            findings.sent                  : ternary @name("sent");
+            findings.frame                 : ternary @name("frame");
             meta.known                     : ternary @name("known");
-            found.foreign                  : ternary @name("foreign");
+            findings.foreign               : ternary @name("foreign");
             hdr.ethernet.dst               : ternary @name("to");
             hdr.arp.isValid()              : ternary @name("arp");
             hdr.ipv4.isValid()             : ternary @name("ipv4");
             meta.lengths.header_missing    : ternary @name("header_missing");
             hdr.ipv4.fragment_offset       : ternary @name("fragment_offset");
             meta.martian                   : ternary @name("martian");
-            found.same                     : ternary @name("same");
+            findings.same                  : ternary @name("same");
             meta.lengths.transport_missing : ternary @name("transport_missing");
-            found.target                   : ternary @name("target");
+            findings.target                : ternary @name("target");
             meta.path                      : ternary @name("path");
             meta.ours                      : ternary @name("ours");
-            found.hop.drop                 : ternary @name("hop");
+            findings.hop.drop              : ternary @name("hop");
             meta.inside                    : ternary @name("inside");
         }
         actions = { go; drop_as; expire; drop_as_frame; }

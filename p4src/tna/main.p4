@@ -73,18 +73,18 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         received.apply(hdr, all, from_parser);
         recall.apply(all.noted, all.decided, all.next);
         measure.apply(hdr, meta);
-        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.findings.hop);
         flow.apply(hdr, meta);
-        classify.apply(meta, all.found.target);
+        classify.apply(meta, all.findings.target);
         local.apply(meta);
         ports.apply(meta);
-        compare.apply(hdr, meta, all.found);
+        compare.apply(hdr, meta, all.findings);
         balance.apply(meta);
         stale.apply(meta);
         places.apply(meta, all.decided, place);
         payloads.apply(meta);
         acknowledged.apply(hdr, meta, all.acknowledgement);
-        judge.apply(hdr, meta, all.found, all.verdict);
+        judge.apply(hdr, meta, all.findings, all.verdict);
 
         // An if block occupies the hardware stages from its first table to its last table; the next block gets later stages. So
         // this program has many short blocks with one step each instead of long blocks. Steps that have no effect on other

@@ -57,7 +57,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
     state source_mac {
-        meta.found.frame = DropReason.source_mac;
+        meta.findings.frame = DropReason.source_mac;
         transition accept;
     }
 
@@ -119,7 +119,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
     state unsupported {
-        meta.found.frame = DropReason.unsupported;
+        meta.findings.frame = DropReason.unsupported;
         transition accept;
     }
 
@@ -157,7 +157,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
     state bad_ipv4_header {
-        meta.found.frame = DropReason.ipv4_header;
+        meta.findings.frame = DropReason.ipv4_header;
         transition accept;
     }
 

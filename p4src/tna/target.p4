@@ -55,7 +55,7 @@ header bridge_h {
 struct ingress_metadata_t {
     metadata_t    sluice;
     verdict_t     verdict;        // what happens to the packet; set by several stages
-    findings_t    found;          // results of the first stages, which judge combines
+    findings_t    findings;       // results of the first stages, which judge combines
     DropReason    server_drop;    // drop reason if the server is unknown; set by translate
     decided_t     decided;        // decisions that this pass applies: none yet in a SYN's first pass, the first pass's decisions
                                   // in the second pass; set by parser, recall

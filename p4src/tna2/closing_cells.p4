@@ -150,7 +150,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
 
     // Tests whether the connection is closed, without a change of the cell.
     @hidden
-    action look() {
+    action check_closed() {
         closing_op = ClosingOp.close;
         stamp = CLOSED;
     }
@@ -177,7 +177,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
             meta.state            : ternary @name("state");
             ordered               : ternary @name("ordered");
         }
-        actions = { start; speak; acknowledge; close; look; neither; }
+        actions = { start; speak; acknowledge; close; check_closed; neither; }
         const entries = {
             (1, _, _, _, _, _, _, _, _, _, _)                                                         : start();
             (_, CapOp.ask, _, _, _, _, _, _, _, _, _)                                                 : start();
@@ -185,18 +185,18 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
             (_, CapOp.end, _, _, _, _, _, _, _, _, _)                                                 : start();
             (_, CapOp.client, Event.ack, _, 0, _, _, _, _, _, _)                                      : speak(NOT_IDLE);
             (_, CapOp.client, Event.ack, _, _, EQUAL, _, _, _, _, _)                                  : acknowledge();
-            (_, CapOp.client, Event.ack, _, _, _, _, _, _, _, _)                                      : look();
+            (_, CapOp.client, Event.ack, _, _, _, _, _, _, _, _)                                      : check_closed();
             (_, CapOp.client, _, _, _, _, _, _, _, _, _)                                              : speak(NOT_IDLE);
             (_, CapOp.server, Event.ack, _, _, _, _, LATER_BY_LITTLE, _, _, _)                        : speak(NOT_IDLE);
             (_, CapOp.server, Event.ack, _, _, _, _, LATER_WRAPPED, _, _, _)                          : speak(NOT_IDLE);
             (_, CapOp.server, Event.ack, _, _, _, LATER_BY_LITTLE, _, _, _, _)                        : speak(SERVER_SPOKE);
             (_, CapOp.server, Event.ack, _, _, _, LATER_WRAPPED, _, _, _, _)                          : speak(SERVER_SPOKE);
             (_, CapOp.server, Event.ack, _, _, _, EQUAL, _, 1, PinState.established, IDLE &&& IDLE)   : close();
-            (_, CapOp.server, Event.ack, _, _, _, _, _, _, _, _)                                      : look();
+            (_, CapOp.server, Event.ack, _, _, _, _, _, _, _, _)                                      : check_closed();
             (_, CapOp.server, Event.payload, CONTINUE_BYTES, _, _, _, _, _, _, _)                     : speak(NOT_IDLE);
             (_, CapOp.server, Event.payload, 1, _, _, LATER_BY_LITTLE, _, _, _, _)                    : speak(SERVER_SPOKE);
             (_, CapOp.server, Event.payload, 1, _, _, LATER_WRAPPED, _, _, _, _)                      : speak(SERVER_SPOKE);
-            (_, CapOp.server, Event.payload, 1, _, _, _, _, _, _, _)                                  : look();
+            (_, CapOp.server, Event.payload, 1, _, _, _, _, _, _, _)                                  : check_closed();
             (_, CapOp.server, _, _, _, _, _, _, _, _, _)                                              : speak(SERVER_SPOKE);
         }
         const default_action = neither();

@@ -1,6 +1,6 @@
 // Content path: applies content switching to a packet after the connection table, before and after the translation of addresses.
 //
-//   reads  content, held, pass, flow.dst, stable_choice, server_drop
+//   reads  content, has_slot, pass, flow.dst, stable_choice, server_drop
 //          what splice and resplice read
 //   writes server: the agent while the agent translates, and after translation the pinned server again
 //          ipv4.dst, payload, preferred, next_pass, pin
@@ -59,10 +59,10 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     @no_gateway_conversion
     table agent_gone {
         key = {
-            server_drop  : ternary @name("server_drop");
-            meta.content : ternary @name("content");
-            meta.held    : ternary @name("held");
-            meta.pass    : ternary @name("pass");
+            server_drop   : ternary @name("server_drop");
+            meta.content  : ternary @name("content");
+            meta.has_slot : ternary @name("held");
+            meta.pass     : ternary @name("pass");
         }
         actions = { to_other_agent; neither; }
         const entries = {

@@ -44,18 +44,18 @@ control Front(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intr
         received.apply(hdr, all, from_parser);
         recall.apply(all.noted, all.decided, all.next);
         measure.apply(hdr, all.sluice);
-        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.findings.hop);
         read_order.apply(hdr, all.sluice);
         flow.apply(hdr, all.sluice);
-        classify.apply(all.sluice, all.found.target);
+        classify.apply(all.sluice, all.findings.target);
         local.apply(all.sluice);
         ports.apply(all.sluice);
-        compare.apply(hdr, all.sluice, all.found);
-        if (all.sluice.content == Content.agent)                            agents.apply(all.sluice, all.found.agent);
+        compare.apply(hdr, all.sluice, all.findings);
+        if (all.sluice.content == Content.agent)                            agents.apply(all.sluice, all.findings.agent);
         payloads.apply(all.sluice);
-        judge.apply(hdr, all.sluice, all.found, all.verdict);
+        judge.apply(hdr, all.sluice, all.findings, all.verdict);
         sign_order.apply(hdr, all.sluice);
-        agent_check.apply(all.found, all.verdict, all.decided);
+        agent_check.apply(all.findings, all.verdict, all.decided);
     }
 }
 

@@ -1,7 +1,7 @@
 // Orders: computes the splice-turn register's new value from a splice order, and checks that the sender is an agent of the
 // service.
 //
-//   reads  splice, agent, found.agent, drop
+//   reads  splice, agent, findings.agent, drop
 //   writes turn, undecided
 //   drops  not_an_agent
 #ifndef SLUICE_TNA2_ORDERS_P4
@@ -35,7 +35,7 @@ control SignOrder(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t decided) {
+control AgentCheck(in findings_t findings, inout verdict_t verdict, inout decided_t decided) {
     @hidden
     action not_an_agent() {
         verdict.drop = DropReason.not_an_agent;
@@ -50,8 +50,8 @@ control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t
     @no_gateway_conversion
     table agent_check {
         key = {
-            found.agent  : ternary @name("agent");
-            verdict.drop : ternary @name("drop");
+            findings.agent : ternary @name("agent");
+            verdict.drop   : ternary @name("drop");
         }
         actions = { not_an_agent; as_found; }
         const entries = {

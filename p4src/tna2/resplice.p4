@@ -1,7 +1,7 @@
 // Resplice: translates the server's sequence numbers in a spliced packet of either direction, and the server's windows. The
 // deparser computes the checksum.
 //
-//   reads  path, content, held, turn, tcp
+//   reads  path, content, has_slot, turn, tcp
 //          value: delta, from the splice's cell
 //   writes tcp.sequence, tcp.acknowledgement, tcp.window
 #ifndef SLUICE_TNA2_RESPLICE_P4
@@ -32,7 +32,7 @@ control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
         key = {
             meta.path         : ternary @name("path");
             meta.content      : ternary @name("content");
-            meta.held         : ternary @name("held");
+            meta.has_slot     : ternary @name("held");
             meta.turn         : ternary @name("turn");
             hdr.tcp.isValid() : ternary @name("tcp");
             hdr.tcp.ack       : ternary @name("ack");
@@ -47,7 +47,7 @@ control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
 
     apply {
         numbers.apply();
-        if (meta.held == 1 && meta.content == Content.server && hdr.tcp.isValid() && hdr.tcp.syn == 0) {
+        if (meta.has_slot == 1 && meta.content == Content.server && hdr.tcp.isValid() && hdr.tcp.syn == 0) {
             windows.apply(hdr, meta.turn);
         }
     }

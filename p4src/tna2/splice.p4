@@ -1,7 +1,7 @@
 // Splice: decides whether the agent or the switch translates a packet of a content connection between client and server (Chow,
 // Wang & Prakash, section 3.1). Unlike in v1model/splice.p4, no server is chosen before the request.
 //
-//   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
+//   reads  place, path, way, content, event, has_slot, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
 //          ipv4.dst: for forward
@@ -38,11 +38,11 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
     @no_gateway_conversion
     table whose {
         key = {
-            meta.path    : ternary @name("path");
-            meta.content : ternary @name("content");
-            meta.held    : ternary @name("held");
-            meta.turn    : ternary @name("turn");
-            meta.pass    : ternary @name("pass");
+            meta.path     : ternary @name("path");
+            meta.content  : ternary @name("content");
+            meta.has_slot : ternary @name("held");
+            meta.turn     : ternary @name("turn");
+            meta.pass     : ternary @name("pass");
         }
         actions = { to_agent; to_other_agent; neither; }
         const entries = {
@@ -54,7 +54,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
 
     apply {
         whose.apply();
-        if (meta.held == 1) {
+        if (meta.has_slot == 1) {
             if (meta.way == 0) {
                 value_1.apply(place.slot_1, hdr, meta, value, detour);
             } else {
@@ -87,16 +87,16 @@ control Unheard(in metadata_t meta, inout DropReason drop) {
     @hidden
     table unheard {
         key = {
-            drop         : ternary @name("drop");
-            meta.path    : ternary @name("path");
-            meta.content : ternary @name("content");
-            meta.held    : ternary @name("held");
-            meta.event   : ternary @name("event");
-            meta.pass    : ternary @name("pass");
-            meta.claimed : ternary @name("claimed");
-            meta.granted : ternary @name("granted");
-            difference   : ternary @name("difference");
-            meta.pinned  : ternary @name("pinned");
+            drop          : ternary @name("drop");
+            meta.path     : ternary @name("path");
+            meta.content  : ternary @name("content");
+            meta.has_slot : ternary @name("held");
+            meta.event    : ternary @name("event");
+            meta.pass     : ternary @name("pass");
+            meta.claimed  : ternary @name("claimed");
+            meta.granted  : ternary @name("granted");
+            difference    : ternary @name("difference");
+            meta.pinned   : ternary @name("pinned");
         }
         actions = { drop_as; neither; }
         const entries = {
@@ -136,11 +136,11 @@ control Confirm(inout headers_t hdr, inout metadata_t meta, in bit<32> value, in
     @no_gateway_conversion
     table confirm {
         key = {
-            verdict.drop : ternary @name("drop");
-            meta.path    : ternary @name("path");
-            meta.held    : ternary @name("held");
-            meta.granted : ternary @name("granted");
-            value        : ternary @name("value");
+            verdict.drop  : ternary @name("drop");
+            meta.path     : ternary @name("path");
+            meta.has_slot : ternary @name("held");
+            meta.granted  : ternary @name("granted");
+            value         : ternary @name("value");
         }
         actions = { answer; neither; }
         const entries = {

@@ -34,7 +34,7 @@ control Windows(inout headers_t hdr, in turn_t turn) {
     }
 
     @hidden
-    action one() {
+    action smallest() {
         hdr.tcp.window = 1;
         is_done = 1;
     }
@@ -48,7 +48,7 @@ control Windows(inout headers_t hdr, in turn_t turn) {
             turn           : ternary @name("turn");
             hdr.tcp.window : ternary @name("window");
         }
-        actions = { up_4; up_8; up_12; down_4; down_8; down_12; all; one; neither; }
+        actions = { up_4; up_8; up_12; down_4; down_8; down_12; all; smallest; neither; }
         const entries = {
             (0x8400 &&& 0xfc00, 0 &&& 0x8000) : neither();
             (0x8400 &&& 0xfc00, _) : all();
@@ -79,46 +79,46 @@ control Windows(inout headers_t hdr, in turn_t turn) {
             (0xb800 &&& 0xfc00, 0 &&& 0xfffc) : up_12();
             (0xb800 &&& 0xfc00, _) : all();
             (0xfc00 &&& 0xfc00, 0) : neither();
-            (0xfc00 &&& 0xfc00, 0 &&& 0xfffe) : one();
+            (0xfc00 &&& 0xfc00, 0 &&& 0xfffe) : smallest();
             (0xfc00 &&& 0xfc00, _) : neither();
             (0xf800 &&& 0xfc00, 0) : neither();
-            (0xf800 &&& 0xfc00, 0 &&& 0xfffc) : one();
+            (0xf800 &&& 0xfc00, 0 &&& 0xfffc) : smallest();
             (0xf800 &&& 0xfc00, _) : neither();
             (0xf400 &&& 0xfc00, 0) : neither();
-            (0xf400 &&& 0xfc00, 0 &&& 0xfff8) : one();
+            (0xf400 &&& 0xfc00, 0 &&& 0xfff8) : smallest();
             (0xf400 &&& 0xfc00, _) : neither();
             (0xf000 &&& 0xfc00, 0) : neither();
-            (0xf000 &&& 0xfc00, 0 &&& 0xfff0) : one();
+            (0xf000 &&& 0xfc00, 0 &&& 0xfff0) : smallest();
             (0xf000 &&& 0xfc00, _) : down_4();
             (0xec00 &&& 0xfc00, 0) : neither();
-            (0xec00 &&& 0xfc00, 0 &&& 0xffe0) : one();
+            (0xec00 &&& 0xfc00, 0 &&& 0xffe0) : smallest();
             (0xec00 &&& 0xfc00, _) : down_4();
             (0xe800 &&& 0xfc00, 0) : neither();
-            (0xe800 &&& 0xfc00, 0 &&& 0xffc0) : one();
+            (0xe800 &&& 0xfc00, 0 &&& 0xffc0) : smallest();
             (0xe800 &&& 0xfc00, _) : down_4();
             (0xe400 &&& 0xfc00, 0) : neither();
-            (0xe400 &&& 0xfc00, 0 &&& 0xff80) : one();
+            (0xe400 &&& 0xfc00, 0 &&& 0xff80) : smallest();
             (0xe400 &&& 0xfc00, _) : down_4();
             (0xe000 &&& 0xfc00, 0) : neither();
-            (0xe000 &&& 0xfc00, 0 &&& 0xff00) : one();
+            (0xe000 &&& 0xfc00, 0 &&& 0xff00) : smallest();
             (0xe000 &&& 0xfc00, _) : down_8();
             (0xdc00 &&& 0xfc00, 0) : neither();
-            (0xdc00 &&& 0xfc00, 0 &&& 0xfe00) : one();
+            (0xdc00 &&& 0xfc00, 0 &&& 0xfe00) : smallest();
             (0xdc00 &&& 0xfc00, _) : down_8();
             (0xd800 &&& 0xfc00, 0) : neither();
-            (0xd800 &&& 0xfc00, 0 &&& 0xfc00) : one();
+            (0xd800 &&& 0xfc00, 0 &&& 0xfc00) : smallest();
             (0xd800 &&& 0xfc00, _) : down_8();
             (0xd400 &&& 0xfc00, 0) : neither();
-            (0xd400 &&& 0xfc00, 0 &&& 0xf800) : one();
+            (0xd400 &&& 0xfc00, 0 &&& 0xf800) : smallest();
             (0xd400 &&& 0xfc00, _) : down_8();
             (0xd000 &&& 0xfc00, 0) : neither();
-            (0xd000 &&& 0xfc00, 0 &&& 0xf000) : one();
+            (0xd000 &&& 0xfc00, 0 &&& 0xf000) : smallest();
             (0xd000 &&& 0xfc00, _) : down_12();
             (0xcc00 &&& 0xfc00, 0) : neither();
-            (0xcc00 &&& 0xfc00, 0 &&& 0xe000) : one();
+            (0xcc00 &&& 0xfc00, 0 &&& 0xe000) : smallest();
             (0xcc00 &&& 0xfc00, _) : down_12();
             (0xc800 &&& 0xfc00, 0) : neither();
-            (0xc800 &&& 0xfc00, 0 &&& 0xc000) : one();
+            (0xc800 &&& 0xfc00, 0 &&& 0xc000) : smallest();
             (0xc800 &&& 0xfc00, _) : down_12();
         }
         const default_action = neither();

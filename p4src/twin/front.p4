@@ -31,29 +31,29 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
     Judge() judge;
     Answers() answers;
 
-    findings_t found;
+    findings_t findings;
 
     apply {
-        found = { 0, DropReason.none, 0, 0, DropReason.none, { DropReason.none, PuntReason.none, 0, 0 } };
+        findings = { 0, DropReason.none, 0, 0, DropReason.none, { DropReason.none, PuntReason.none, 0, 0 } };
         intake.apply(hdr, meta, outcome, intrinsic);
         if (meta.path == Path.done && outcome.drop == DropReason.none) {
-            found.sent = 1;
+            findings.sent = 1;
         }
-        found.frame = outcome.drop;
+        findings.frame = outcome.drop;
         outcome.drop = DropReason.none;
 
         measure.apply(hdr, meta);
         if (meta.ipv4_room < hdr.ipv4.total_length) {       // judge then drops the packet, as on v1model; Tofino forwards it
             meta.lengths.header_missing = 1;
         }
-        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, found.hop);
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, findings.hop);
         if (hdr.tcp.isValid())                                              events.apply(hdr, meta);
         flow.apply(hdr, meta);
-        classify.apply(meta, found.target);
+        classify.apply(meta, findings.target);
         local.apply(meta);
         ports.apply(meta);
-        compare.apply(hdr, meta, found);
-        judge.apply(hdr, meta, found, outcome);
+        compare.apply(hdr, meta, findings);
+        judge.apply(hdr, meta, findings, outcome);
         answers.apply(hdr, meta, outcome);
         if (meta.path == Path.local || outcome.drop != DropReason.none)     meta.path = Path.done;
     }

@@ -8,7 +8,7 @@
 //     | ACK ------->| acknowledges that number: the pin moves                           |
 //     |             |----------------------------------------------------- ACK -------->|
 //
-//   reads  place, path, event, pass, pinned, held, claimed, state, draining, server, choice, now, decided, drop, tcp
+//   reads  place, path, event, pass, pinned, has_slot, claimed, state, draining, server, choice, now, decided, drop, tcp
 //   writes next_pass, preferred, answered_again, moved
 //          the cells of candidate_*
 //   drops  admission_refused, no_server
@@ -40,7 +40,7 @@ control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, ou
         answers = false;
         acknowledges = false;
         if (meta.path == Path.from_server) {
-            answers = meta.event == Event.syn_ack && meta.held == 1 && meta.pinned == 0;
+            answers = meta.event == Event.syn_ack && meta.has_slot == 1 && meta.pinned == 0;
         } else if ((meta.draining == 1 || drop == DropReason.server_unknown) && meta.pass == Pass.first && meta.claimed == 0) {
             if (meta.event != Event.syn) {
                 acknowledges = meta.pinned == 1 && (meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin);

@@ -1,7 +1,7 @@
 // Next pass: sends the packet through ingress once more. A SYN that claims a slot in the next pass claims it for the preferred
 // server.
 //
-//   reads  next_pass, content, choice, other, attempt, refused_by, loads.look
+//   reads  next_pass, content, choice, other, attempt, refused_by, loads.read_only
 //          what second_look reads
 //   writes preferred, pass
 //          what second_look writes
@@ -21,7 +21,7 @@ control NextPass(inout metadata_t meta) {
                 // An agent's further attempt does not compare loads, because a server that refuses connections has the least
                 // load.
                 if (meta.choice == meta.refused_by && meta.other != 0)      meta.preferred = meta.other;
-            } else if (meta.loads.look == 1) {
+            } else if (meta.loads.read_only == 1) {
                 stale.apply(meta);
                 prefer.apply(meta);
             }

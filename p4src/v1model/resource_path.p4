@@ -1,6 +1,6 @@
 // Resource path: applies the stages that manage a server's TCP resources to a packet of a connection that has a slot.
 //
-//   reads  held, content, next_pass, claimed, pass, path, tickle, drop
+//   reads  has_slot, content, next_pass, claimed, pass, path, tickle, drop
 //          what resources, closing, transfers and caps read
 //   writes what resources, closing and caps write
 //   drops  what closing drops; not_idle: a tickle whose connection is not idle, is unknown or may not be closed
@@ -23,7 +23,7 @@ control ResourcePath(inout headers_t hdr, inout metadata_t meta, in place_t plac
     Caps() caps;
 
     apply {
-        if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
+        if (meta.has_slot == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
             resources.apply(meta);
             if (meta.resources.closed == 1 || meta.claimed == 1 || meta.pass == Pass.move) {
                 closing.apply(hdr, meta, place, outcome);

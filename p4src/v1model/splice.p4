@@ -7,7 +7,7 @@
 //              seq + delta                <-------------  seq          the windows << shift
 //              ack, SACK blocks           ------------->  - delta
 //
-//   reads  place, path, pass, next_pass, way, content, event, payload, held, pinned, claimed, state, server, stable_choice
+//   reads  place, path, pass, next_pass, way, content, event, payload, has_slot, pinned, claimed, state, server, stable_choice
 //          agent, agent_address, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
@@ -44,7 +44,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
         if (meta.path == Path.order) {
             hdr.splice.status = (bit<8>)SpliceStatus.no_connection;
         }
-        if (meta.held == 1) {
+        if (meta.has_slot == 1) {
             cells.apply(hdr, meta, place, splice, drop);
             if (meta.content == Content.agent) {
                 meta.agent_address = 0;

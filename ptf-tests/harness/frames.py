@@ -19,8 +19,8 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 def layers(*parts: Packet | bytes) -> Packet:
     """Return a frame of these layers; bytes become payload."""
     stack: Any = parts[0]
-    for part in parts[1:]:
-        stack = stack / (Raw(part) if isinstance(part, bytes) else part)
+    for layer in parts[1:]:
+        stack = stack / (Raw(layer) if isinstance(layer, bytes) else layer)
     return cast(Packet, stack)
 
 

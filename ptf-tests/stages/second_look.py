@@ -195,8 +195,8 @@ class EndsOnce(SecondLookTest):
     """The server's FIN reduces the load once, and the client's does not, with one candidate or several."""
 
     def runTest(self) -> None:
-        for port, look in ((40001, False), (40002, True)):
-            if look:
+        for port, with_look in ((40001, False), (40002, True)):
+            if with_look:
                 self.look(S1, {S2: 1})
             flow = self.establishes(Flow(WEB, S1, client_port=port))
             self.client_sends(flow, flow.fin())

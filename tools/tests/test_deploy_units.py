@@ -99,7 +99,7 @@ def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str
 
 
 def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
-    """Run a unit's program for three seconds as the user `nobody` with these capabilities; return its output."""
+    """Run a unit's program for three seconds as an unprivileged user with these capabilities; return its output."""
     caps = ",".join(["-all", *(f"+{capability.removeprefix('CAP_').lower()}" for capability in capabilities)])
     drop = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs"
     drop += f" --inh-caps={caps} --ambient-caps={caps} --bounding-set={caps}"

@@ -259,9 +259,9 @@ def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World,
 
 
 def test_it_says_that_it_needs_root() -> None:
-    nobody = 65534 if os.geteuid() == 0 else None
-    with (ROOT / RUN).open() as text:  # on standard input, since `nobody` may not read root's checkout
-        done = subprocess.run(["bash"], stdin=text, user=nobody, cwd="/", capture_output=True, text=True, check=False)
+    user = 65534 if os.geteuid() == 0 else None
+    with (ROOT / RUN).open() as text:  # on standard input, since an unprivileged user may not read root's checkout
+        done = subprocess.run(["bash"], stdin=text, user=user, cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"two-veths: network namespaces need root: sudo {RUN}\n")
 
 

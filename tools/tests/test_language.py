@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,50 @@ def test_writing_raises_no_count(checkout: Path) -> None:
     counts = allow(checkout, 6, 2)
     assert run(checkout, "--write").returncode == 1
     assert counts.read_text() == f"{HEAD}[words]\ntold = 6\n\n[names]\none = 2\n"
+
+
+def except_(counts: Path, path: str, term: str, reason: str) -> str:
+    exception = f'\n[[exceptions]]\npath = "{path}"\nterm = "{term}"\nreason = "{reason}"\n'
+    counts.write_text(counts.read_text() + exception)
+    return exception
+
+
+def test_an_exception_is_not_counted_and_stays(checkout: Path) -> None:
+    counts = allow(checkout, 6, 6)
+    exceptions = except_(counts, "a.md", "told", "A title.") + except_(counts, "a.rs", "`one`", "A field of P4Info.")
+    assert "a.md" not in run(checkout, "--list", "told").stdout
+    assert "a.rs:1\n" in run(checkout, "--list", "told").stdout
+    assert run(checkout, "--write").returncode == 0
+    assert counts.read_text() == f"{HEAD}[words]\ntold = 4\n\n[names]\none = 4\n{exceptions}"
+    assert run(checkout).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "term", "reason", "complaint"),
+    [
+        ("a.md", "told", "", "an exception has a path, a term and a reason"),
+        ("a.md", "`one`", "A title.", "these exceptions except nothing: [('a.md', '`one`')]"),
+    ],
+)
+def test_an_exception_without_reason_or_use_is_refused(
+    checkout: Path, path: str, term: str, reason: str, complaint: str
+) -> None:
+    except_(allow(checkout, 6, 6), path, term, reason)
+    done = run(checkout)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+def test_a_reader_that_ends_early_ends_the_list_silently(checkout: Path) -> None:
+    """The list exceeds the capacity of a pipe, so that the program writes after its reader has closed the pipe."""
+    allow(checkout, 6, 6)
+    (checkout / "a.md").write_text("told\n" * 20_000)
+    command = [sys.executable, "-m", "tools.language", "--root", str(checkout), "--list", "told"]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", -signal.SIGPIPE)
 
 
 def test_equal_seeds_give_equal_samples(checkout: Path) -> None:

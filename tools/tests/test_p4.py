@@ -133,7 +133,7 @@ def test_a_condition_takes_one_branch(tmp_path: Path) -> None:
 
 
 def test_a_rule_of_the_judge_names_its_fields() -> None:
-    fields = {"sent": "found.sent", "known": "meta.known"}
+    fields = {"sent": "findings.sent", "known": "meta.known"}
     assert gen_judge.entry({"do": "drop()", "known": False}, fields).strip() == "(_, false) : drop();"
     with pytest.raises(gen_judge.RuleError, match=r"drop\(\) that names no field: sended"):
         gen_judge.entry({"do": "drop()", "sended": 1}, fields)

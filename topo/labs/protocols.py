@@ -67,8 +67,8 @@ def write_mailboxes(directory: Path, name: str) -> None:
     """Write a mail into the mailbox of each user; its subject is the server's name."""
     for user in USERS:
         box = directory / user
-        for part in ("cur", "new", "tmp"):
-            (box / part).mkdir(parents=True)
+        for folder in ("cur", "new", "tmp"):
+            (box / folder).mkdir(parents=True)
         (box / "new" / "1.lab").write_text(f"From: lab@example\nTo: {user}@example\nSubject: {name}\n\nHello.\n")
         for path in (box, *box.rglob("*")):
             shutil.chown(path, OWNER, OWNER)

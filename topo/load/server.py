@@ -153,8 +153,8 @@ class Server:
             except OSError:
                 continue  # the client has already closed the connection
             connection.setblocking(False)
-            held = mmap.mmap(-1, self._answer_bytes, flags=HELD) if self._answer_bytes else None
-            self._answers[connection.fileno()] = answer = Answer(connection, held)
+            memory = mmap.mmap(-1, self._answer_bytes, flags=HELD) if self._answer_bytes else None
+            self._answers[connection.fileno()] = answer = Answer(connection, memory)
             self._epoll.register(connection.fileno(), select.EPOLLIN)
             self._ready(answer)
 
@@ -353,17 +353,17 @@ class Followed:
 
 def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]:
     """Accept ``number`` connections, and set their congestion control and highest rate."""
-    found: list[Followed] = []
+    followed: list[Followed] = []
     with socket.create_server(("", port), backlog=number) as listening:
         listening.settimeout(PATIENCE_S)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         listening.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rate)
         print("listening", flush=True)
         for _ in range(number):
-            one, (address, client_port) = listening.accept()
-            one.setblocking(False)
-            found.append(Followed(one, address, client_port))
-    return found
+            connection, (address, client_port) = listening.accept()
+            connection.setblocking(False)
+            followed.append(Followed(connection, address, client_port))
+    return followed
 
 
 def send(connections: Sequence[Followed], seconds: float, settle_s: float = 0.0) -> None:

@@ -55,13 +55,13 @@ def read_log(path: Path) -> Iterator[Request]:
         latest = 0.0
         for number, text in enumerate(file, 2):
             try:
-                (one,) = rows.read(Request, [text.rstrip("\n")])
+                (request,) = rows.read(Request, [text.rstrip("\n")])
             except (ValueError, TypeError) as error:
                 raise LogFormatError(f"{path}: line {number}: {text.strip()!r} is no request: {error}") from error
-            if one.time_s < latest or one.size < 0:
+            if request.time_s < latest or request.size < 0:
                 raise LogFormatError(f"{path}: line {number}: times must not fall, sizes must not be negative")
-            latest = one.time_s
-            yield one
+            latest = request.time_s
+            yield request
 
 
 def draw_wait(mean_s: float, source: random.Random) -> float:

@@ -53,18 +53,18 @@ class Hierarchies:
 def find_hierarchies(mounts: str) -> Hierarchies:
     """Find the controllers in the text of /proc/mounts; raise SetupError if the CPU controller is not mounted."""
     unified: Hierarchy | None = None
-    found: dict[str, Hierarchy] = {}
+    by_controller: dict[str, Hierarchy] = {}
     for line in mounts.splitlines():
         _, place, kind, options = line.split()[:4]
         if kind == "cgroup":
-            found |= dict.fromkeys(options.split(","), Hierarchy(Path(place), 1))
+            by_controller |= dict.fromkeys(options.split(","), Hierarchy(Path(place), 1))
         if kind == "cgroup2":
             unified = Hierarchy(Path(place), 2)
-    cpu = found.get("cpu", unified)
+    cpu = by_controller.get("cpu", unified)
     if cpu is None:
         raise SetupError("no cgroup file system with the cpu controller is mounted: mount cgroup2 on /sys/fs/cgroup")
     # A unified (version 2) hierarchy does not have the controllers that version 1 has mounted.
-    return Hierarchies(cpu, found.get("memory", unified if cpu == unified else None))
+    return Hierarchies(cpu, by_controller.get("memory", unified if cpu == unified else None))
 
 
 class Group:

@@ -66,10 +66,10 @@ class Closer:
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
-            found = await self.closing.confirm_idle(noted, time.monotonic())
-            assert {facts.server for facts in found} <= {self.server}
-            if len(found) == number:
-                return [facts.flow for facts in found]
+            idle = await self.closing.confirm_idle(noted, time.monotonic())
+            assert {facts.server for facts in idle} <= {self.server}
+            if len(idle) == number:
+                return [facts.flow for facts in idle]
             await asyncio.sleep(0.02)
         raise AssertionError(f"{number} idle connections are not found")
 

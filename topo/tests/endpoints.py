@@ -136,7 +136,7 @@ class Endpoints:
         self._sockets = [self._raw(host.name) for host in hosts]
         macs = [bytes.fromhex(f"{host.gateway_mac}{host.mac}".replace(":", "")) for host in hosts]
         self._send: tuple[Callable[[Segment], object], ...] = tuple(
-            partial(self._out, one, addresses) for one, addresses in zip(self._sockets, macs, strict=True)
+            partial(self._out, raw_socket, addresses) for raw_socket, addresses in zip(self._sockets, macs, strict=True)
         )
 
     def _raw(self, host: str) -> socket.socket:
@@ -148,8 +148,8 @@ class Endpoints:
 
     def close(self) -> None:
         """Close the sockets."""
-        for one in self._sockets:
-            one.close()
+        for raw_socket in self._sockets:
+            raw_socket.close()
 
     def _out(self, through: socket.socket, macs: bytes, segment: Segment) -> None:
         while True:
@@ -282,8 +282,8 @@ class Endpoints:
         seconds."""
         takers = dict(zip(self._sockets, (self._to_client, self._to_server), strict=True))
         while ready := select.select(self._sockets, [], [], quiet_s)[0]:
-            for one in ready:
-                frame, address = one.recvfrom(2048)
+            for raw_socket in ready:
+                frame, address = raw_socket.recvfrom(2048)
                 segment = None if address[2] == socket.PACKET_OUTGOING else parsed(frame)
                 if segment is not None:
-                    takers[one](segment)
+                    takers[raw_socket](segment)

@@ -65,8 +65,8 @@ class SteadyNetwork(NamespaceNetwork):
 def _resize(folder: Path, table: str, size: int) -> None:
     """Change the size of a table in both files of a compiled P4 program."""
     program = json.loads((folder / "sluice.json").read_text())
-    (found,) = [row for pipe in program["pipelines"] for row in pipe["tables"] if row["name"] == table]
-    before, found["max_size"] = found["max_size"], size
+    (entry,) = [row for pipe in program["pipelines"] for row in pipe["tables"] if row["name"] == table]
+    before, entry["max_size"] = entry["max_size"], size
     (folder / "sluice.json").write_text(json.dumps(program))
     info = (folder / "sluice.p4info.txtpb").read_text()
     head, name, rest = info.partition(f'name: "{table}"')

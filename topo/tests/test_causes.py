@@ -21,10 +21,10 @@ baselines."""
 @needs.ROOT
 def test_a_server_that_is_killed_is_named_and_loses_its_share() -> None:
     with CausesLab(Label.KILLED, onset_s=ONSET_S, end_s=END_S) as lab:
-        found = lab.run(seed=1)
+        verdict = lab.run(seed=1)
         left = [lab.pid("client"), lab.controller.process.pid if lab.controller.process else 0]
-    assert found.cause == Cause.SICK and found.named == {SICK_NAME}
-    assert found.moved and not found.limited
+    assert verdict.cause == Cause.SICK and verdict.named == {SICK_NAME}
+    assert verdict.moved and not verdict.limited
     assert not any(Path(f"/proc/{pid}").exists() for pid in left), "it ends what it started"
 
 

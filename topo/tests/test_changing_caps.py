@@ -82,7 +82,7 @@ def seen() -> Iterator[Seen]:
 
 async def changing(net: ClosingNetwork, config: Config) -> Seen:
     """Make transfers, and change their caps until they have ended; return the outcome."""
-    found, random_caps = Seen(), random.Random(36)
+    seen, random_caps = Seen(), random.Random(36)
     at = config.switch
     async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
         registers = await open_registers(session, None)
@@ -92,13 +92,13 @@ async def changing(net: ClosingNetwork, config: Config) -> Seen:
         task = asyncio.create_task(asyncio.to_thread(users.result, TIMEOUT_S))
         while not (await asyncio.wait({task}, timeout=CHANGE_S))[0]:
             await manage(session, config, random_caps, P4UpdateType.MODIFY)
-            found.capped += await cap_some(registers, random_caps)
-            found.changes += 1
-            found.windows += await asyncio.to_thread(windows, net, WEB_PORT)
-            found.twins_windows += await asyncio.to_thread(windows, net, TWIN_PORT)
-        found.transfers = await task
-    print({**found.transfers, "changes": found.changes, "capped": found.capped})
-    return found
+            seen.capped += await cap_some(registers, random_caps)
+            seen.changes += 1
+            seen.windows += await asyncio.to_thread(windows, net, WEB_PORT)
+            seen.twins_windows += await asyncio.to_thread(windows, net, TWIN_PORT)
+        seen.transfers = await task
+    print({**seen.transfers, "changes": seen.changes, "capped": seen.capped})
+    return seen
 
 
 async def manage(session: Session, config: Config, source: random.Random, how: P4UpdateType) -> None:
@@ -114,8 +114,8 @@ async def cap_some(registers: Registers, source: random.Random) -> int:
     """Set random caps for about half of the measured transfers, and remove the caps of the other half; return the
     number of all measured transfers."""
     columns = await transfers.read(registers)
-    held = columns.flow != NONE
-    flow, fingerprint = columns.flow[held], columns.fingerprint[held]
+    in_use = columns.flow != NONE
+    flow, fingerprint = columns.flow[in_use], columns.fingerprint[in_use]
 
     def sizes() -> Caps:
         return Caps(

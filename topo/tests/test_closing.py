@@ -120,14 +120,14 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
         with ExitStack() as stack:
             many = [stack.enter_context(net.connect(TIMEOUT_S)) for _ in range(6)]
             ports = [client.getsockname()[1] for client in many]
-            for one in many:
-                assert await asyncio.to_thread(asks, one) == PAGE
+            for client in many:
+                assert await asyncio.to_thread(asks, client) == PAGE
             waits = stack.enter_context(net.connect(TIMEOUT_S))
             waits.sendall(GET[:-2])
             await closer.close(len(many))
-            for one in many:
-                assert await asyncio.to_thread(one.recv, 1) == b""
-                one.close()
+            for client in many:
+                assert await asyncio.to_thread(client.recv, 1) == b""
+                client.close()
             gone = [(host, port) for host in ("server", "client") for port in ports]
             await becomes("all are gone", lambda: not any(net.sockets(*each) for each in gone))
             assert await closer.load() == 1

@@ -106,14 +106,14 @@ def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: Clos
     source = random.Random(5)
     with ExitStack() as stack:
         idle = [stack.enter_context(lab.connect(TIMEOUT_S)) for _ in range(IDLE)]
-        for one in idle:
-            one.sendall(get("wait", 0))
-            assert page(one) == WHOLE
+        for connection in idle:
+            connection.sendall(get("wait", 0))
+            assert page(connection) == WHOLE
         pauses = [LONGEST_S * (number + source.random()) / EVERY for number in range(EVERY)]
         asked = [(how, seconds) for how in (paused, pipelined, continued, worked) for seconds in pauses]
         with ThreadPoolExecutor(RESPONSES) as pool:
             running = [pool.submit(how, lab, seconds) for how, seconds in asked]
-        whole = [one.result() for one in running]
+        whole = [future.result() for future in running]
         assert whole.count(False) == 0
         before = lab.idle()
         assert (before["closed"], before["raced"]) == (0, 0)

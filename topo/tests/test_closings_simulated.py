@@ -137,13 +137,15 @@ class Round:
 
     async def _idle(self) -> list[int]:
         end = time.monotonic() + TIMEOUT_S
-        found: list[int] = []
+        idle: list[int] = []
         while time.monotonic() < end:
-            found = [one.flow for one in await self.closer.closing.confirm_idle(flows_of(self.batch), time.monotonic())]
-            if len(found) == len(self.batch):
-                return found
+            idle = [
+                facts.flow for facts in await self.closer.closing.confirm_idle(flows_of(self.batch), time.monotonic())
+            ]
+            if len(idle) == len(self.batch):
+                return idle
             await asyncio.sleep(0.05)
-        raise AssertionError(f"{len(found)} of {len(self.batch)} connections are idle")
+        raise AssertionError(f"{len(idle)} of {len(self.batch)} connections are idle")
 
     async def _tickled(self) -> None:
         end = time.monotonic() + TIMEOUT_S
@@ -174,9 +176,9 @@ def test_of_thousands_that_are_closed_every_one_is_accounted_for(net: tuple[Endp
     async def act(closer: Closer) -> None:
         closed = raced = back = 0
         while closed < CLOSINGS:
-            rounds.append(one := Round(ends, closer, list(islice(fresh, BATCH)), fresh))
-            await one.run()
-            closed += BATCH - len(one.taken_back)
+            rounds.append(current := Round(ends, closer, list(islice(fresh, BATCH)), fresh))
+            await current.run()
+            closed += BATCH - len(current.taken_back)
             counts = (await closer.closing.counts([closer.server]))[closer.server]
             raced = sum(len(each.racing) for each in rounds)
             back = sum(len(each.taken_back) for each in rounds)

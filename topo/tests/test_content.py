@@ -48,9 +48,9 @@ def test_purchases_go_to_groups_by_what_they_say(lab: ContentLab) -> None:
 
 
 def test_a_client_by_its_address(lab: ContentLab) -> None:
-    found = [server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(6)]
-    assert len(set(found)) == 1
-    assert set(found) <= IMAGES
+    servers = [server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(6)]
+    assert len(set(servers)) == 1
+    assert set(servers) <= IMAGES
 
 
 def test_requests_of_one_connection_go_each_to_its_group(lab: ContentLab) -> None:

@@ -145,8 +145,8 @@ def packets(lab: ContentLab) -> int:
 def test_later_connections_of_a_sticky_client_pass_no_agent(lab: ContentLab) -> None:
     first = server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT))
     before = packets(lab)
-    found = {server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(TIMES)}
-    assert found == {first}
+    servers = {server_of(curl(lab, "-I", f"{URL}/{PAGE}", host=DOWNLOAD_CLIENT)) for _ in range(TIMES)}
+    assert servers == {first}
     # An agent receives at least two packets of a connection that passes it. Other packets are occasional ARP answers of
     # the switch.
     assert packets(lab) - before < TIMES

@@ -35,7 +35,7 @@ SO_NETNS_COOKIE = 71
 def parents() -> dict[int, int]:
     """Return the id of the parent by process id, for all processes that have not ended. Ended processes that init has
     not reaped yet are omitted."""
-    found: dict[int, int] = {}
+    parent_of: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -43,16 +43,16 @@ def parents() -> dict[int, int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if state != "Z":
-                found[int(entry.name)] = int(parent)
-    return found
+                parent_of[int(entry.name)] = int(parent)
+    return parent_of
 
 
 def network_namespace(pid: int) -> int:
     """Return the cookie of a process's network namespace; 0 if the process has ended. Unlike an inode number, a cookie
     is never reused."""
     try:
-        with socket_in(pid, socket.AF_UNIX, socket.SOCK_STREAM) as one:
-            return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
+        with socket_in(pid, socket.AF_UNIX, socket.SOCK_STREAM) as unix_socket:
+            return int.from_bytes(unix_socket.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
     except SetupError:
         return 0
 

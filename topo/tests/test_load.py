@@ -157,7 +157,7 @@ def listening(**limits: Any) -> Server:
 def replayed(port: int, requests: list[Request], seconds: float = 60.0, patience_s: float = 0.0) -> list[Outcome]:
     servers = {"target": f"127.0.0.1:{port}"}
     plan = ReplayClients("", "127.16.0.0/16", servers, time.time(), seconds, "", patience_s)
-    return sorted(Replay(plan).run(requests), key=lambda one: one.due_s)
+    return sorted(Replay(plan).run(requests), key=lambda outcome: outcome.due_s)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_client_that_leaves_gets_no_second_turn() -> None:
 
 
 def test_what_finds_no_memory_waits_until_an_answer_has_ended() -> None:
-    held = 4 << 20
-    limit = listening().own_bytes() + SPARE_BYTES + 5 * held
-    server = listening(cost_us=10.0, answer_kb=held / 2**10, memory_mb=limit / 2**20)
+    answer_bytes = 4 << 20
+    limit = listening().own_bytes() + SPARE_BYTES + 5 * answer_bytes
+    server = listening(cost_us=10.0, answer_kb=answer_bytes / 2**10, memory_mb=limit / 2**20)
     clients = [socket.create_connection(server.address) for _ in range(20)]
     for client in clients:
         client.sendall(b"GET /40000 HTTP/1.0\r\n\r\n")
@@ -204,8 +204,8 @@ def test_what_finds_no_memory_waits_until_an_answer_has_ended() -> None:
     while server.waiting or len(select.select(clients, [], [], 0)[0]) < len(clients):
         server.step()
         most = max(most, server.own_bytes() - before)
-    assert 3 * held < most < 6 * held
-    assert server.own_bytes() - before < held
+    assert 3 * answer_bytes < most < 6 * answer_bytes
+    assert server.own_bytes() - before < answer_bytes
 
 
 def test_an_answer_that_never_fits_is_made_all_the_same() -> None:

@@ -65,15 +65,15 @@ def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Map
     for _ in range(TRIES):
         with RoutedLab(DISTANCES) as place:
             place.loses = loses
-            found: dict[str, Any] = place.sent("cubic", loss, SECONDS)
-        measured = [transfer["switch"] for transfer in found["transfers"]]
+            record: dict[str, Any] = place.sent("cubic", loss, SECONDS)
+        measured = [transfer["switch"] for transfer in record["transfers"]]
         if None not in measured:
             break
     else:
         raise AssertionError("two connections share a slot, again and again")
     sums = {name: sum(row[name] for row in measured) for name in ("losses", "again", "holes", "probes", "timeouts")}
-    print(found["kernel"], sums)
-    return found["kernel"], sums
+    print(record["kernel"], sums)
+    return record["kernel"], sums
 
 
 @pytest.mark.parametrize("loses", [BEHIND, IN_FRONT], ids=["behind", "in front"])

@@ -136,9 +136,9 @@ def test_httperf_report_is_read() -> None:
 
 
 def test_reports_of_two_processes_are_combined_by_connections() -> None:
-    one = parse_httperf(REPORT)
+    first = parse_httperf(REPORT)
     other = HttperfResult(80, 80, 20.0, 0.0, 0, 0, 0, 0)
-    both = combine([one, other])
+    both = combine([first, other])
     assert (both.connections, both.replies, both.duration_s, both.resets) == (400, 340, 20.0, 1)
     assert both.connect_ms == pytest.approx(2870.5 * 0.8)
 

@@ -72,10 +72,10 @@ def test_without_the_switch_the_kernel_carries_the_crowd_and_refuses_no_request(
     assert is_done(run, KERNEL, directory) and not is_done(run, switch_kind(), directory)
     records = read_records(directory)
     assert records.rows == [] and switch_packets(directory) is None
-    found = figures(records, records.quiet())
-    assert found.admitted_per_s > 0 and found.bystander_goodput_kbps > 0 and found.finished_per_s > 0
-    assert math.isnan(found.ar_kbps) and math.isnan(found.bystander_refused)
-    assert figures(records, records.window()).bottleneck_used > found.bottleneck_used
+    quiet = figures(records, records.quiet())
+    assert quiet.admitted_per_s > 0 and quiet.bystander_goodput_kbps > 0 and quiet.finished_per_s > 0
+    assert math.isnan(quiet.ar_kbps) and math.isnan(quiet.bystander_refused)
+    assert figures(records, records.window()).bottleneck_used > quiet.bottleneck_used
 
 
 @pytest.mark.calm

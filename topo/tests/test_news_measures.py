@@ -88,21 +88,21 @@ RECORDS = Records(
 def test_the_figures_of_the_crowd() -> None:
     assert RECORDS.window() == (70.0, 100.0)
     assert RECORDS.quiet() == (10.0, 45.0)
-    found = figures(RECORDS, RECORDS.window())
-    assert found.detected_after_intervals == pytest.approx(1.5)
-    assert found.false_alarms == 1
-    assert found.rejected_share == pytest.approx(1 / 4)  # 1 of 4 ended requests; the pending request does not count
-    assert found.response_loss == pytest.approx(100 / 400)
-    assert found.ar_kbps == pytest.approx(5.0)  # the decision at 70 s measured the interval before the window
-    assert found.limit_mean_per_s == pytest.approx(60.0)
-    assert found.admitted_per_s == pytest.approx(3 / 30)
-    assert found.offered_per_s == pytest.approx(7 / 30)
-    assert found.finished_per_s == pytest.approx(2 / 30)
-    assert (found.bystander_latency_mean_ms, found.bystander_latency_median_ms) == (pytest.approx(200), 200)
-    assert (found.bystander_refused, found.bystander_unconnected) == (2, 1)
-    assert found.bystander_goodput_kbps == pytest.approx(15_000 * 8 / 30 / 1000)
-    assert found.bottleneck_used == pytest.approx(300 * 100 * 8 / 30 / 1e4)
-    assert (found.switch_cpu, found.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
+    measured = figures(RECORDS, RECORDS.window())
+    assert measured.detected_after_intervals == pytest.approx(1.5)
+    assert measured.false_alarms == 1
+    assert measured.rejected_share == pytest.approx(1 / 4)  # 1 of 4 ended requests; the pending request does not count
+    assert measured.response_loss == pytest.approx(100 / 400)
+    assert measured.ar_kbps == pytest.approx(5.0)  # the decision at 70 s measured the interval before the window
+    assert measured.limit_mean_per_s == pytest.approx(60.0)
+    assert measured.admitted_per_s == pytest.approx(3 / 30)
+    assert measured.offered_per_s == pytest.approx(7 / 30)
+    assert measured.finished_per_s == pytest.approx(2 / 30)
+    assert (measured.bystander_latency_mean_ms, measured.bystander_latency_median_ms) == (pytest.approx(200), 200)
+    assert (measured.bystander_refused, measured.bystander_unconnected) == (2, 1)
+    assert measured.bystander_goodput_kbps == pytest.approx(15_000 * 8 / 30 / 1000)
+    assert measured.bottleneck_used == pytest.approx(300 * 100 * 8 / 30 / 1e4)
+    assert (measured.switch_cpu, measured.controller_cpu) == (pytest.approx(0.5), pytest.approx(0.25))
 
 
 def test_the_slow_servers_memory_is_a_share_of_its_limit() -> None:
@@ -149,17 +149,17 @@ def test_what_passed_the_switch_is_unknown_of_an_older_run(tmp_path: Path) -> No
 def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: float) -> None:
     alarm, *rows = (decision for decision in RECORDS.rows if decision.time_s >= 60.0)
     moved = replace(RECORDS, rows=[alarm, *(replace(decision, time_s=decision.time_s + late_s) for decision in rows)])
-    found = figures(moved, (70.0, 100.0))
-    assert (found.ar_kbps, found.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
+    measured = figures(moved, (70.0, 100.0))
+    assert (measured.ar_kbps, measured.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
 
 
 def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None:
     """With many decisions per interval, as in production mode, only decisions count that measured times within the
     window."""
     often = [row(60.0 + second, alarm=True, ar=1000.0 * second, limit=float(second)) for second in range(41)]
-    found = figures(replace(RECORDS, rows=often), (70.0, 100.0))
-    assert found.ar_kbps == pytest.approx(sum(range(11, 41)) / 30)
-    assert found.limit_mean_per_s == pytest.approx(sum(range(10, 40)) / 30)
+    measured = figures(replace(RECORDS, rows=often), (70.0, 100.0))
+    assert measured.ar_kbps == pytest.approx(sum(range(11, 41)) / 30)
+    assert measured.limit_mean_per_s == pytest.approx(sum(range(10, 40)) / 30)
 
 
 def test_refusals_of_the_bystander_count_from_the_onset_to_the_end() -> None:
@@ -188,8 +188,8 @@ def test_without_a_crowd_every_alarm_is_false() -> None:
 
 
 def test_syns_go_again_steadily_and_then_ever_later() -> None:
-    one = replace(outcome(10.0, "target", Ending.GAVE_UP), retries=7)
-    assert syn_times(one) == [10, 11, 12, 13, 14, 15, 17, 21]
+    retried = replace(outcome(10.0, "target", Ending.GAVE_UP), retries=7)
+    assert syn_times(retried) == [10, 11, 12, 13, 14, 15, 17, 21]
 
 
 def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
@@ -248,21 +248,21 @@ def test_times_for_the_controller_are_compressed() -> None:
 def test_what_control_costs_is_one_line_before_and_in_the_crowd() -> None:
     crowd = figures(RECORDS, RECORDS.window())
     before = replace(crowd, controller_cpu=0.02, switch_cpu=0.1, controller_mb=80.04, switch_mb=66.0)
-    one = series.overhead_row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
-    assert (one["controller_mb_before"], one["controller_mb_during"]) == (80.0, 83.0)
-    assert (one["switch_mb_before"], one["switch_mb_during"]) == (66.0, 67.0)
-    assert (one["controller_cpu_before"], one["controller_cpu_during"]) == (0.02, 0.25)
-    assert (one["switch_cpu_before"], one["switch_cpu_during"]) == (0.1, 0.5)
-    heading, line = series.overhead_table([one]).splitlines()
+    costs = series.overhead_row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
+    assert (costs["controller_mb_before"], costs["controller_mb_during"]) == (80.0, 83.0)
+    assert (costs["switch_mb_before"], costs["switch_mb_during"]) == (66.0, 67.0)
+    assert (costs["controller_cpu_before"], costs["controller_cpu_during"]) == (0.02, 0.25)
+    assert (costs["switch_cpu_before"], costs["switch_cpu_during"]) == (0.1, 0.5)
+    heading, line = series.overhead_table([costs]).splitlines()
     assert " ".join(heading.split()) == "T controller CPU switch CPU controller MB switch MB offered"
     assert " ".join(line.split()) == "16 s 2.0% -> 25.0% 10.0% -> 50.0% 80 -> 83 66 -> 67 4000/s"
 
 
 def test_a_phase_is_one_line_in_the_papers_scale() -> None:
-    one = series.phase_row(0.5, RECORDS, 8.0)
-    assert one["first_limit_per_s"] == pytest.approx(50 / 8, abs=0.1)
-    assert one["mean_limit_per_s"] == pytest.approx(60 / 8, abs=0.1)
-    assert one["detected_after_intervals"] == pytest.approx(1.5)
-    heading, line = series.phase_table([one]).splitlines()
+    phase = series.phase_row(0.5, RECORDS, 8.0)
+    assert phase["first_limit_per_s"] == pytest.approx(50 / 8, abs=0.1)
+    assert phase["mean_limit_per_s"] == pytest.approx(60 / 8, abs=0.1)
+    assert phase["detected_after_intervals"] == pytest.approx(1.5)
+    heading, line = series.phase_table([phase]).splitlines()
     assert heading.startswith("phase  alarm after  first limit")
     assert line.startswith("  0.5")

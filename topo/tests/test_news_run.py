@@ -294,11 +294,11 @@ def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatc
 
 
 def test_a_run_records_its_time_and_program(tmp_path: Path) -> None:
-    one = Run(NETWORK, NONE, NETWORK.settle(Settings()))
-    older = one.identity(KERNEL) | {"start": 1.8e9}
+    run = Run(NETWORK, NONE, NETWORK.settle(Settings()))
+    older = run.identity(KERNEL) | {"start": 1.8e9}
     (tmp_path / META).write_text(json.dumps(older))
     assert made(tmp_path) == {"began": 1.8e9, "load": None, "program": ""}
-    assert is_done(one, KERNEL, tmp_path) and is_done(one, KERNEL, tmp_path, 1.8e9)
-    assert not is_done(one, KERNEL, tmp_path, 1.8e9 + 1)
+    assert is_done(run, KERNEL, tmp_path) and is_done(run, KERNEL, tmp_path, 1.8e9)
+    assert not is_done(run, KERNEL, tmp_path, 1.8e9 + 1)
     (tmp_path / META).write_text(json.dumps(older | {"load": 2.5, "program": "abc1234"}))
     assert made(tmp_path) == {"began": 1.8e9, "load": 2.5, "program": "abc1234"}

@@ -54,8 +54,8 @@ GOOD = replace(
 NO_CONTROL = replace(GOOD, detected_after_intervals=math.nan, response_loss=0.4)
 
 
-def result(one: Figures) -> Result:
-    return Result(8.0, 8.0, one, QUIET)
+def result(figures: Figures) -> Result:
+    return Result(8.0, 8.0, figures, QUIET)
 
 
 RESULTS = {
@@ -124,8 +124,8 @@ def test_a_run_of_an_hour_is_one() -> None:
 
 
 def test_the_summary_has_the_figures_of_every_variant() -> None:
-    found = summary(RESULTS)
-    network = found[NETWORK.name]
+    by_scenario = summary(RESULTS)
+    network = by_scenario[NETWORK.name]
     assert isinstance(network, dict)
     assert list(network) == [NONE.name, HOT_SPOT.name, STATIC_SAME.name, PRODUCTION.name]
     assert network[HOT_SPOT.name] == {
@@ -146,8 +146,8 @@ def test_the_summary_has_the_figures_of_every_variant() -> None:
 
 
 def test_every_check_holds_when_all_is_well() -> None:
-    found = checks(RESULTS)
-    assert found and all(found.values())
+    reached = checks(RESULTS)
+    assert reached and all(reached.values())
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_every_check_holds_when_all_is_well() -> None:
     ],
 )
 def test_a_check_fails_by_itself(variant: str, worse: dict[str, float], says: str) -> None:
-    one = RESULTS[NETWORK.name][variant]
-    network = {**RESULTS[NETWORK.name], variant: replace(one, crowd=replace(one.crowd, **worse))}
+    result = RESULTS[NETWORK.name][variant]
+    network = {**RESULTS[NETWORK.name], variant: replace(result, crowd=replace(result.crowd, **worse))}
     failed = [name for name, holds in checks({NETWORK.name: network}).items() if not holds]
     assert any(says in name for name in failed)
 
@@ -185,9 +185,11 @@ def test_a_check_fails_by_itself(variant: str, worse: dict[str, float], says: st
 def test_a_single_bystander_is_checked_and_an_absent_one_is_not(
     scenario: Scenario, absent: dict[str, float], worse: dict[str, float], says: str
 ) -> None:
-    one = replace(RESULTS[NETWORK.name][HOT_SPOT.name], crowd=replace(GOOD, **absent), quiet=replace(QUIET, **absent))
-    assert all(checks({scenario.name: {HOT_SPOT.name: one}}).values())
-    harmed = replace(one, crowd=replace(one.crowd, **worse))
+    result = replace(
+        RESULTS[NETWORK.name][HOT_SPOT.name], crowd=replace(GOOD, **absent), quiet=replace(QUIET, **absent)
+    )
+    assert all(checks({scenario.name: {HOT_SPOT.name: result}}).values())
+    harmed = replace(result, crowd=replace(result.crowd, **worse))
     (failed,) = [name for name, holds in checks({scenario.name: {HOT_SPOT.name: harmed}}).items() if not holds]
     assert failed.startswith(f"{scenario.name}: ") and says in failed
 
@@ -195,8 +197,8 @@ def test_a_single_bystander_is_checked_and_an_absent_one_is_not(
 def test_a_planned_run_that_is_missing_fails() -> None:
     names = [f"{NETWORK.name}/{name}" for name in RESULTS[NETWORK.name]]
     network = {name: entry for name, entry in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
-    found = checks({NETWORK.name: network}, names)
-    assert [name for name, holds in found.items() if not holds] == ["network-limited/static-news: has been run"]
+    reached = checks({NETWORK.name: network}, names)
+    assert [name for name, holds in reached.items() if not holds] == ["network-limited/static-news: has been run"]
     assert all(checks({NETWORK.name: RESULTS[NETWORK.name]}, names).values())
 
 
@@ -222,7 +224,7 @@ def test_the_table_is_in_the_papers_scale() -> None:
     assert " 100 " in row and "40.0%" in row and " 240 " in row
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda variant: variant.name)
 def test_the_controller_takes_every_variants_configuration(tmp_path: Path, variant: object) -> None:
     assert isinstance(variant, type(NONE))
     content = controller_config(
@@ -296,9 +298,13 @@ def test_time_is_compressed_by_at_most_eight(k: str, capsys: pytest.CaptureFixtu
 
 
 def test_loss_is_a_percentage_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
-    one = ["--scenario", "network-limited"]
-    assert chosen_settings(parse_options([*one, "--loss", "2.5", "--k", "4"])) == Settings(k=4.0, loss=0.025)
-    assert chosen_settings(parse_options(one)) == chosen_settings(parse_options([*one, "--loss", "0"])) == Settings()
+    arguments = ["--scenario", "network-limited"]
+    assert chosen_settings(parse_options([*arguments, "--loss", "2.5", "--k", "4"])) == Settings(k=4.0, loss=0.025)
+    assert (
+        chosen_settings(parse_options(arguments))
+        == chosen_settings(parse_options([*arguments, "--loss", "0"]))
+        == Settings()
+    )
     with pytest.raises(SystemExit):
         parse_options(["--loss", "1"])
     assert "--loss is for one run: give a --scenario, too" in capsys.readouterr().err
@@ -323,7 +329,7 @@ def test_a_series_is_a_table_and_json_without_what_is_unknown(
     monkeypatch.delenv("SWITCH", raising=False)
     monkeypatch.setattr(series, "switch_kind", lambda: "embedded")
 
-    def measure(one: series.Series, output: Path, kind: str) -> list[series.Row]:
+    def measure(chosen: series.Series, output: Path, kind: str) -> list[series.Row]:
         assert (output, kind) == (tmp_path, "embedded")
         return [{"phase": 0.5, "first_limit_per_s": math.nan}]
 

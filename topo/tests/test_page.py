@@ -47,14 +47,14 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
 
         def row(name: str) -> dict[str, str]:
             # While the page redraws the table, some of its rows may be missing.
-            found: list[dict[str, str]] = []
+            rows: list[dict[str, str]] = []
 
             def finds() -> bool:
-                found[:] = [row for row in shown_table(chrome, "servers") if row["server"] == name]
-                return bool(found)
+                rows[:] = [row for row in shown_table(chrome, "servers") if row["server"] == name]
+                return bool(rows)
 
             seen(name, finds)
-            return found[0]
+            return rows[0]
 
         seen("all servers", lambda: {row["server"] for row in shown_table(chrome, "servers")} == set(SERVER_NAMES))
         lab.start_load(Load(30.0, PATIENCE_S), PAGE)

@@ -43,8 +43,8 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
     server drains. Every connection keeps its server."""
     with (
         lab.pressed(),
-        connections(lab, 12, lambda one: keep_alive(one.socket)) as by_client,
-        connections(lab, 12, lambda one: one.says("keepalive")) as by_server,
+        connections(lab, 12, lambda connection: keep_alive(connection.socket)) as by_client,
+        connections(lab, 12, lambda connection: connection.says("keepalive")) as by_server,
         connections(lab, 12) as silent,
     ):
         with lab.draining(by_client[0].server):
@@ -61,13 +61,13 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
     size = 3_000_000
     sent = content("client", size)
 
-    def client_closes(one: Connection) -> None:
-        one.socket.sendall(f"compute {COMPUTING_S} {size}\n".encode())
-        one.socket.shutdown(socket.SHUT_WR)
+    def client_closes(connection: Connection) -> None:
+        connection.socket.sendall(f"compute {COMPUTING_S} {size}\n".encode())
+        connection.socket.shutdown(socket.SHUT_WR)
 
-    def server_closes(one: Connection) -> None:
-        one.socket.sendall(b"listen\n")
-        assert one.read() == b""
+    def server_closes(connection: Connection) -> None:
+        connection.socket.sendall(b"listen\n")
+        assert connection.read() == b""
 
     with (
         lab.pressed(),
@@ -77,27 +77,27 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
     ):
         with lab.draining(by_client[0].server):
             press(lab, [*by_client, *by_server], COMPUTING_S)
-            for one in by_server:
-                one.socket.sendall(sent)
-                one.socket.shutdown(socket.SHUT_WR)
-            for one in by_client:
-                assert one.read() == content(one.server, size), one.server
-            for one in by_server:
-                received = f"{one.port} {hashlib.sha256(sent).hexdigest()}"
-                lab.talkers[one.server].await_output(received, TIMEOUT_S)
+            for connection in by_server:
+                connection.socket.sendall(sent)
+                connection.socket.shutdown(socket.SHUT_WR)
+            for connection in by_client:
+                assert connection.read() == content(connection.server, size), connection.server
+            for connection in by_server:
+                received = f"{connection.port} {hashlib.sha256(sent).hexdigest()}"
+                lab.talkers[connection.server].await_output(received, TIMEOUT_S)
         press(lab, late, 1.5 * SHORT["half_closed_s"])
         assert not all(goes_on(connection) for connection in late), (
             "after `half_closed_s` slots are lost: else nothing was tried"
         )
 
 
-def goes_on(one: Connection) -> bool:
+def goes_on(connection: Connection) -> bool:
     """Send some bytes three times; return whether the connection was not reset."""
     try:
         for _ in range(2):
-            one.socket.sendall(b"late")
+            connection.socket.sendall(b"late")
             time.sleep(0.2)
-        one.socket.sendall(b"late")
+        connection.socket.sendall(b"late")
     except ConnectionError:
         return False
     return True
@@ -136,9 +136,9 @@ class Reuse:
             time.sleep(0.2)
             self._process.require_running()
             self._take()
-            counts = dict.fromkeys((one.port for one in self.made), 0)
-            for one in self.made:
-                counts[one.port] += one.began >= since
+            counts = dict.fromkeys((made.port for made in self.made), 0)
+            for made in self.made:
+                counts[made.port] += made.began >= since
             return len(counts) == self._ports * len(WAYS) and min(counts.values()) >= times
 
         await_true(f"every port has been used {times} times", used, REUSE_TIMEOUT_S)
@@ -177,7 +177,7 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
     lab.call(LOAD_CLIENT.name, "sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1")
     server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
     with (
-        connections(lab, 24) as held,
+        connections(lab, 24) as existing,
         syns_at(lab, LOAD_CLIENT.name, VIP) as sent,
         syns_at(lab, server.name, server.address) as arrived,
         Reuse(lab) as reuse,
@@ -186,9 +186,9 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
         with goes(server.name):
             gone = time.time()
             reuse.await_used(2, since=gone)
-            assert [connection.port for connection in held if not connection.holds()] == []
+            assert [connection.port for connection in existing if not connection.holds()] == []
             back = time.time()
-    assert server.name in {connection.server for connection in held}
+    assert server.name in {connection.server for connection in existing}
     assert {made.server for made in reuse.made if made.began < gone} == {made.name for made in SERVERS}
     assert [made for made in reuse.made if made.fault] == []
     assert [made for made in reuse.made if made.began >= gone and made.server == server.name] == []

@@ -127,8 +127,8 @@ def test_a_mailbox_by_imap(lab: ProtocolsLab, user: str, server: str) -> None:
     with Imap(lab) as mailbox:
         mailbox.login(user, PASSWORD)
         mailbox.select("INBOX", readonly=True)
-        _, found = mailbox.fetch("1", "(BODY[HEADER.FIELDS (SUBJECT)])")
-        assert f"Subject: {server}" in str(found)
+        _, fields = mailbox.fetch("1", "(BODY[HEADER.FIELDS (SUBJECT)])")
+        assert f"Subject: {server}" in str(fields)
     with Imap(lab) as mailbox:
         mailbox.authenticate("PLAIN", lambda _: f"\0{user}\0{PASSWORD}".encode())
         assert mailbox.select("INBOX", readonly=True)[0] == "OK"

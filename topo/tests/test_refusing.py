@@ -21,8 +21,8 @@ RST, and its selection of servers deviates from the shares by one or two connect
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
     """The server's host answers SYNs by RSTs, and the ratios stay equal, so that only the switch can limit the server's
     connections to its share."""
-    with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
-        assert {connection.server for connection in held} == set(SERVER_NAMES)
+    with TalkingLab() as lab, connections(lab, HELD) as existing, ExitStack() as stack:
+        assert {connection.server for connection in existing} == set(SERVER_NAMES)
         lab.talkers[SERVER_NAMES[0]].stop()
         refused = 0
         for _ in range(NEW):

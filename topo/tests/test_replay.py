@@ -33,12 +33,14 @@ def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -
         done.stdout,
     )
     assert comparison is not None, done.stdout[-2000:] + done.stderr
-    compared, apart, syns = int(comparison[1]), float(comparison[2]), int(comparison[3])
+    compared, difference, syns = int(comparison[1]), float(comparison[2]), int(comparison[3])
     assert compared >= SECONDS - 2, comparison[0]
     # A late reading includes SYNs of the next interval; a reading late by more than half a period would belong to
     # another interval.
     assert syns < LOAD_PER_S / 2, comparison[0]
-    assert done.returncode == 0 or (apart < 1.01 * STEP and comparison[4].startswith("other counts: ")), comparison[0]
+    assert done.returncode == 0 or (difference < 1.01 * STEP and comparison[4].startswith("other counts: ")), (
+        comparison[0]
+    )
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 

@@ -76,14 +76,14 @@ def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
         # The election id is below the controller's, so this session can only read.
         async with Session(address, at.device_id, await program_for(at), 1) as session:
             registers = await open_registers(session, None)
-            found: list[int] = []
+            caps: list[int] = []
             for download in downloads:
                 place = Connection(download.client.address.packed, download.port, VIP.packed, WEB_PORT).place
                 numbers = [flow_index(0, place.slot_1), flow_index(1, place.slot_2)]
                 cells = await registers.read(Register.SEND_CAP, numbers)
                 own = [cell for cell in cells if cell >> CAP_BITS == place.fingerprint]
-                found.append(own[0] % (1 << CAP_BITS) if own else 0)
-            return found
+                caps.append(own[0] % (1 << CAP_BITS) if own else 0)
+            return caps
 
     with reached(lab.pid(SWITCH), GRPC_PORT) as address:
         return asyncio.run(read(address))
@@ -98,8 +98,8 @@ def send_buffers(lab: ResourcesLab) -> dict[str, Any]:
 
 def window_of(lab: ResourcesLab, download: Download) -> int:
     """Return the client's window in bytes, as the server's kernel sees it."""
-    told = lab.call("s1", "ss", "-Htin", "dport", "=", f":{download.port}")
-    (window,) = re.findall(r"snd_wnd:(\d+)", told)
+    report = lab.call("s1", "ss", "-Htin", "dport", "=", f":{download.port}")
+    (window,) = re.findall(r"snd_wnd:(\d+)", report)
     return int(window)
 
 

@@ -50,16 +50,18 @@ class Users:
 
     def seen(self) -> Connection | None:
         """Open a connection like `connect`. If it fills its server, return only after the controller has counted it."""
-        one = self.connect()
-        if one is not None and self.counts[one.server] >= self._caps.get(one.server, 10**6):
-            await_true(f"{one.server} is full", lambda: states(self._lab)[one.server] == "full", TIMEOUT_S)
-        return one
+        connection = self.connect()
+        if connection is not None and self.counts[connection.server] >= self._caps.get(connection.server, 10**6):
+            await_true(
+                f"{connection.server} is full", lambda: states(self._lab)[connection.server] == "full", TIMEOUT_S
+            )
+        return connection
 
     def leave(self, server: str) -> None:
         """Close a connection to a server; return once the controller has counted the close."""
-        one = next(user for user in self.made if user.server == server)
-        self.made.remove(one)
-        one.socket.close()
+        connection = next(user for user in self.made if user.server == server)
+        self.made.remove(connection)
+        connection.socket.close()
         await_true("it has left", lambda: opened(self._lab)[server] == self.counts[server], TIMEOUT_S)
 
     @property
@@ -101,8 +103,8 @@ def capped(lab: TalkingLab, caps: Mapping[str, int]) -> Generator[Users]:
         try:
             yield users
         finally:
-            for one in users.made:
-                one.socket.close()
+            for connection in users.made:
+                connection.socket.close()
             await_true("all have left", lambda: not any(opened(lab).values()), TIMEOUT_S)
 
 
@@ -118,8 +120,8 @@ def test_nothing_is_refused_until_all_are_full_and_then_until_there_is_room(lab:
         assert users.lost == []
         users.leave(REST[0])
         await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
-        one = users.seen()
-        assert one is not None and one.server == REST[0]
+        connection = users.seen()
+        assert connection is not None and connection.server == REST[0]
         assert users.connect() is None
         users.leave(FIRST)
         await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
@@ -143,8 +145,8 @@ def test_one_that_drains_is_no_room_and_a_cap_is_lowered_below_what_is_open(lab:
             users.leave(REST[0])
             assert states(lab)[REST[0]] == "full" and users.connect() is None and users.lost == []
             lab.controller.drain(REST[1], drain=False)
-            one = users.seen()
-            assert one is not None and one.server == REST[1]
+            connection = users.seen()
+            assert connection is not None and connection.server == REST[1]
             lab.controller.drain(REST[1], drain=True)
         assert users.lost == []
 
@@ -158,8 +160,8 @@ def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> 
         os.kill(process.pid, signal.SIGKILL)
         process.wait(TIMEOUT_S)
         for _ in range(4):
-            one = users.connect()
-            assert one is not None and one.server != FIRST, "the switch goes on without"
+            connection = users.connect()
+            assert connection is not None and connection.server != FIRST, "the switch goes on without"
         lab.controller.start()
         assert states(lab)[FIRST] == "full" and users.lost == []
         while not service(lab)["refuses"]:
@@ -167,8 +169,8 @@ def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> 
         assert users.counts == CAPS
         users.leave(FIRST)
         await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
-        one = users.connect()
-        assert one is not None and one.server == FIRST, "its share is not lost by the restart"
+        connection = users.connect()
+        assert connection is not None and connection.server == FIRST, "its share is not lost by the restart"
 
 
 @pytest.mark.calm
@@ -179,9 +181,9 @@ def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab
         moments: list[float] = []
         began = time.monotonic()
         for _ in range(CROWD):
-            one = users.connect()
-            assert one is not None
-            if one.server == FIRST:
+            connection = users.connect()
+            assert connection is not None
+            if connection.server == FIRST:
                 moments.append(time.monotonic())
         beyond = moments[CROWD_CAPS[FIRST] :]
         rate = CROWD / (time.monotonic() - began)

@@ -102,16 +102,16 @@ def test_restarts_in_any_order(net: OnTheModel) -> None:
     content["services"][0]["admission"] = {"rate_per_s": 250, "burst": 32}
     net.config.write_text(yaml.safe_dump(content))
     assert net.ask("reload").startswith("reloaded: ")
-    for parts in (("controller",), ("gateway", "controller"), ("controller", "gateway")):
-        for part in parts:
-            (net.gateway if part == "gateway" else net.running).stop(timeout_s=0.0)
-        for part in parts:
-            if part == "gateway":
+    for restarted in (("controller",), ("gateway", "controller"), ("controller", "gateway")):
+        for process in restarted:
+            (net.gateway if process == "gateway" else net.running).stop(timeout_s=0.0)
+        for process in restarted:
+            if process == "gateway":
                 net.gateway = net.start_gateway()
             else:
                 net.running = net.start_version(net.config)
-        assert ready(net.running, 1).endswith("adopted=yes updates=0"), parts
-        assert "draining" in net.ask("status"), parts
+        assert ready(net.running, 1).endswith("adopted=yes updates=0"), restarted
+        assert "draining" in net.ask("status"), restarted
         load.goes_on()
     net.ask("undrain", "s1")
     load.stop()

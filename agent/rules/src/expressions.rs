@@ -122,14 +122,14 @@ fn ascii(hir: Hir) -> Hir {
             }
             Hir::class(class)
         }
-        HirKind::Look(look) => Hir::look(match look {
+        HirKind::Look(assertion) => Hir::look(match assertion {
             Look::WordUnicode => Look::WordAscii,
             Look::WordUnicodeNegate => Look::WordAsciiNegate,
             Look::WordStartUnicode => Look::WordStartAscii,
             Look::WordEndUnicode => Look::WordEndAscii,
             Look::WordStartHalfUnicode => Look::WordStartHalfAscii,
             Look::WordEndHalfUnicode => Look::WordEndHalfAscii,
-            look => look,
+            other => other,
         }),
         HirKind::Repetition(repetition) => {
             let sub = Box::new(ascii(*repetition.sub));

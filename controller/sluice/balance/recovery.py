@@ -68,9 +68,9 @@ class Ceilings:
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 
 
-def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Return the ratios moved by ``part`` (0 to 1) of the distance from ``ratios`` to ``aim``."""
-    return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
+def relax(ratios: Mapping[int, float], aim: Mapping[int, float], share: float) -> Ratios:
+    """Return the ratios moved by ``share`` (0 to 1) of the distance from ``ratios`` to ``aim``."""
+    return {server: ratio + share * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 
 def ramp(age_s: float, slow_start_s: float, floor: float) -> float:

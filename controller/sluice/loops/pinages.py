@@ -38,12 +38,13 @@ class PinAges:
         """Return an object without times: a copied world only serves to try a configuration."""
         return PinAges()
 
-    def look(self, slots: Slots, kept: NDArray[np.bool_], now_s: float) -> None:
-        """Record a sweep of the table. ``kept`` marks the slots that have not expired; ``now_s`` is in Unix seconds."""
+    def look(self, slots: Slots, unexpired: NDArray[np.bool_], now_s: float) -> None:
+        """Record a sweep of the table. ``unexpired`` marks the slots that have not expired; ``now_s`` is in Unix
+        seconds."""
         if self._whose.size != slots.size:
             self._begin(slots.size)
         whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
-        whose[slots.places], is_open[slots.places] = slots.identities, slots.open & kept
+        whose[slots.places], is_open[slots.places] = slots.identities, slots.open & unexpired
         new = (whose != self._whose) | (is_open & ~self._is_open)
         self._after_s[new] = np.nan if self._look_s is None else self._look_s
         self._before_s[new] = now_s

@@ -47,16 +47,16 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
 
     ``now_s`` is the controller's time, in seconds.
     """
-    slots, kept = await kept_slots(world, link.registers, link.clock, now_s)
-    world.ages.look(slots, kept, time.time())
-    await correct_loads(world, link.registers, slots, kept)
-    world.table = Occupancy(slots.size, int(np.count_nonzero(kept)))
+    slots, unexpired = await kept_slots(world, link.registers, link.clock, now_s)
+    world.ages.look(slots, unexpired, time.time())
+    await correct_loads(world, link.registers, slots, unexpired)
+    world.table = Occupancy(slots.size, int(np.count_nonzero(unexpired)))
     idle_s = idle_for(world.table.share, world.config.connections)
     if abs(idle_s - world.idle_s) > _CHANGE * world.idle_s:
         world.idle_s = idle_s
         await link.apply(world.state(), [Table.TIMERS])
         _log.info("the idle time follows the table", extra={"idle_s": round(idle_s)})
-    world.pinned = pins_of(slots, kept).pinned
+    world.pinned = pins_of(slots, unexpired).pinned
     await forget_unused(world, link)
 
 
@@ -74,11 +74,11 @@ async def kept_slots(
     return slots, slots.unexpired(world.config.connections, world.idle_s, registers.units, now)
 
 
-async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
+async def correct_loads(world: World, registers: Registers, slots: Slots, unexpired: NDArray[np.bool_]) -> None:
     """Correct the numbers of open connections of all servers except agents, which report their own numbers. Raises
     SwitchError."""
     servers = [server.id for service in world.plan.services if not service.is_content for server in service.servers]
-    if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
+    if servers and (changed := await correct(registers, servers, count_expired(slots, unexpired))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 

@@ -157,11 +157,15 @@ class BaselineDetector:
         )
         if not limiting:
             self._doubt(offered, seconds)
-        if ar is not None and self.learned:
+        if ar is not None and self._learns():
             self._ar.fold(ar)
             self._requests.fold(offered)
         unprotected = None if limiting or self.alarm else self._unprotected
         return Detection(self.alarm, ar_average, request_average, slower, busier, recovered, unprotected)
+
+    def _learns(self) -> bool:
+        """Return whether the baseline learns from the window that `observe` processes."""
+        return self.learned
 
     def _recovered(self, average: float, width: float) -> bool:
         """Return whether the newest AR is back within half the tolerance of an average."""
@@ -252,11 +256,11 @@ class BaselineDetector:
         """Return the mean AR of HEALTH_WINDOWS as a fraction of the average of a reference."""
         return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
 
-    def _margin(self, reference: Baseline, part: float) -> float:
-        """Return ``part`` of the tolerance around a reference, at least delta."""
+    def _margin(self, reference: Baseline, share: float) -> float:
+        """Return ``share`` of the tolerance around a reference, at least delta."""
         extra = self._options.production
         width = reference.tolerance(self._options.tolerance, extra.noise, extra.tolerance_max)
-        return max(self._options.tolerance, part * width)
+        return max(self._options.tolerance, share * width)
 
     def _mean(self, windows: int, default: float) -> float:
         """Return the mean AR of the last ``windows`` consecutive windows; ``default`` before the first window."""

@@ -197,7 +197,7 @@ def drops(sample: Sample, rates: Rates) -> list[Row]:
     counts: Mapping[str, int] = sample.status["packets"]["drops"] if "packets" in sample.status else {}
     return [
         {"reason": reason, "count": count, "count_s": quantity(rates.packets(sample.status, "drops", reason))}
-        for reason, count in sorted(counts.items(), key=lambda one: -one[1])
+        for reason, count in sorted(counts.items(), key=lambda item: -item[1])
         if count
     ]
 

@@ -191,7 +191,7 @@ control Lighter(inout metadata_t meta) {
     @hidden
     table prefer {
         key = {
-            meta.loads.look          : ternary @name("look");
+            meta.loads.read_only     : ternary @name("look");
             meta.loads.other_refuses : ternary @name("other_refuses");
             other_work               : ternary @name("other_work");
         }

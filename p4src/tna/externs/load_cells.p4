@@ -55,7 +55,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     @hidden
     action do_look_first() {
         meta.loads.load = look_first.execute(meta.server);
-        meta.loads.look = 1;
+        meta.loads.read_only = 1;
     }
 
     @hidden
@@ -206,7 +206,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
 
     // All actions of a table use one index, so the index is selected first: only packets without a slot read the load of `other`.
     apply {
-        if (meta.held == 0) {
+        if (meta.has_slot == 0) {
             at = meta.loads.other;
         } else {
             at = meta.server;

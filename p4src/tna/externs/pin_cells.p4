@@ -34,21 +34,21 @@ control PinServer1(in pin_slot_t slot, in look_t lookup, in compared_t result, i
         pin.way = 1;
         meta.server = meta.choice;
         meta.claimed = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden
     action do_give() {
         meta.server = give.execute(slot);
         pin.way = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden
     action do_name() {
         pin.server = give.execute(slot);
         pin.way = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden
@@ -104,7 +104,7 @@ control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, i
         meta.way = 1;
         meta.server = meta.choice;
         meta.claimed = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden
@@ -112,7 +112,7 @@ control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, i
         meta.server = give.execute(slot);
         pin.way = 2;
         meta.way = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden
@@ -120,7 +120,7 @@ control PinServer2(in pin_slot_t slot, in look_t lookup, in compared_t result, i
         pin.server = give.execute(slot);
         pin.way = 2;
         meta.way = 1;
-        meta.held = 1;
+        meta.has_slot = 1;
     }
 
     @hidden

@@ -180,14 +180,14 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
         const entries = {
             (Path.to_service, KeyOp.claim, 1)      : do_claim();
             (Path.to_service, KeyOp.claim, _)      : do_look(LOOK_LIVE);
-            (Path.to_service, KeyOp.look_live, _)  : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.find_live, _)  : do_look(LOOK_LIVE);
             (Path.to_service, KeyOp.renew, _)      : do_touch(LOOK_RENEW);
             (Path.to_service, KeyOp.touch, _)      : do_touch(LOOK_ANY);
             (Path.to_service, KeyOp.close, _)      : do_close();
             (Path.to_service, _, _)                : do_look(LOOK_ANY);
             (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
             (Path.from_server, KeyOp.close, _)     : do_close();
-            (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
+            (Path.from_server, KeyOp.find, _)      : do_look(LOOK_ANY);
 #if defined(CONTENT)
             (Path.order, _, _)                     : do_look(LOOK_ANY);
 #endif
@@ -277,14 +277,14 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
         const entries = {
             (Path.to_service, KeyOp.claim, 2)      : do_claim();
             (Path.to_service, KeyOp.claim, _)      : do_look(LOOK_LIVE);
-            (Path.to_service, KeyOp.look_live, _)  : do_look(LOOK_LIVE);
+            (Path.to_service, KeyOp.find_live, _)  : do_look(LOOK_LIVE);
             (Path.to_service, KeyOp.renew, _)      : do_touch(LOOK_RENEW);
             (Path.to_service, KeyOp.touch, _)      : do_touch(LOOK_ANY);
             (Path.to_service, KeyOp.close, _)      : do_close();
             (Path.to_service, _, _)                : do_look(LOOK_ANY);
             (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
             (Path.from_server, KeyOp.close, _)     : do_close();
-            (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
+            (Path.from_server, KeyOp.find, _)      : do_look(LOOK_ANY);
 #if defined(CONTENT)
             (Path.order, _, _)                     : do_look(LOOK_ANY);
 #endif

@@ -10,8 +10,8 @@
 
 // The operation of a packet on a key of the connection table.
 enum bit<8> KeyOp {
-    look      = 0,   // a packet other than a SYN: finds a matching key of any age
-    look_live = 1,   // a SYN that may not claim a slot in this pass: finds a matching key that has not expired
+    find      = 0,   // a packet other than a SYN: finds a matching key of any age
+    find_live = 1,   // a SYN that may not claim a slot in this pass: finds a matching key that has not expired
     claim     = 2,   // a SYN: finds a matching key that has not expired, or claims a vacant slot
     renew     = 3,   // second pass of a SYN whose server takes no new connections: claims the connection's slot again
     touch     = 4,   // writes the packet's time into a matching key, if the key's time is earlier
@@ -67,23 +67,23 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
         }
         actions = { steps; }
         const entries = {
-            (Event.syn, _, _, REFUSED, _, _, _)    : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
-            (Event.syn, _, _, _, 1, _, _)          : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, REFUSED, _, _, _)    : steps(KeyOp.find_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, 1, _, _)          : steps(KeyOp.find_live, PinState.established, PinState.pending, 1);
             (Event.syn, _, _, _, _, Pass.renew, _) : steps(KeyOp.renew, PinState.established, PinState.pending, 1);
-            (Event.syn, _, _, _, _, _, 0)          : steps(KeyOp.look_live, PinState.established, PinState.pending, 1);
+            (Event.syn, _, _, _, _, _, 0)          : steps(KeyOp.find_live, PinState.established, PinState.pending, 1);
             (Event.syn, _, _, _, _, _, _)          : steps(KeyOp.claim, PinState.established, PinState.pending, 1);
-            (Event.fin, 0, _, _, _, _, _)          : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
+            (Event.fin, 0, _, _, _, _, _)          : steps(KeyOp.find, PinState.pending, PinState.closed, 1);
             (Event.fin, _, _, _, _, _, _)          : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
-            (Event.reset, 0, _, _, _, _, _)        : steps(KeyOp.look, PinState.pending, PinState.closed, 1);
+            (Event.reset, 0, _, _, _, _, _)        : steps(KeyOp.find, PinState.pending, PinState.closed, 1);
             (Event.reset, _, _, _, _, _, _)        : steps(KeyOp.close, PinState.pending, PinState.closed, 1);
-            (Event.syn_ack, 0, _, _, _, _, _)      : steps(KeyOp.look, PinState.answered, PinState.established, 0);
+            (Event.syn_ack, 0, _, _, _, _, _)      : steps(KeyOp.find, PinState.answered, PinState.established, 0);
             (Event.syn_ack, _, _, _, _, _, _)      : steps(KeyOp.touch, PinState.pending, PinState.answered, 0);
-            (Event.ack, 0, 0, _, _, _, _)          : steps(KeyOp.look, PinState.answered, PinState.established, 0);
+            (Event.ack, 0, 0, _, _, _, _)          : steps(KeyOp.find, PinState.answered, PinState.established, 0);
             (Event.ack, 0, _, _, _, _, _)          : steps(KeyOp.touch, PinState.answered, PinState.established, 0);
-            (Event.ack, _, 0, _, _, _, _)          : steps(KeyOp.look, PinState.closed, PinState.closed, 0);
+            (Event.ack, _, 0, _, _, _, _)          : steps(KeyOp.find, PinState.closed, PinState.closed, 0);
             (Event.ack, _, _, _, _, _, _)          : steps(KeyOp.touch, PinState.closed, PinState.closed, 0);
         }
-        const default_action = steps(KeyOp.look, PinState.closed, PinState.closed, 0);
+        const default_action = steps(KeyOp.find, PinState.closed, PinState.closed, 0);
     }
 
     apply {

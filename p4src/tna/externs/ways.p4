@@ -76,7 +76,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
         }
         vacancy.apply(lookup_1, result_1, lookup_2, result_2, meta.vacant);
 
-        if (meta.held == 1 && (meta.path == Path.to_service || pin.server == meta.server)) {
+        if (meta.has_slot == 1 && (meta.path == Path.to_service || pin.server == meta.server)) {
             meta.pinned = 1;
             if (pin.way == 1) {
                 state_1.apply(place.slot_1, place, meta, pin);

@@ -21,7 +21,7 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
     register<bit<8>>(SERVERS) refusing_fourth;
 
     apply {
-        if (meta.loads.look == 1) {
+        if (meta.loads.read_only == 1) {
             refusing_other.read(meta.loads.other_refuses, (bit<32>)other);
             refusing_third.read(meta.more.third_refuses, (bit<32>)third);
             refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
@@ -60,9 +60,9 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         server_id_t fourth = meta.server;
         bit<32> change = 0;
         bool was_open = meta.state < PinState.server_closing;
-        meta.loads.look = 0;
+        meta.loads.read_only = 0;
         if (meta.pinned == 0) {
-            meta.loads.look = 1;            // the SYN will pass once more
+            meta.loads.read_only = 1;       // the SYN will pass once more
             other = meta.loads.other;
             third = meta.more.third;
             fourth = meta.more.fourth;
@@ -74,7 +74,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         if (meta.next_pass == Pass.move) {
             change = was_open ? 32w0xffffffff : 0;        // the next pass moves the pin to another server
         }
-        if (meta.loads.look == 1 || change != 0) {
+        if (meta.loads.read_only == 1 || change != 0) {
             load_first.read(meta.loads.load, (bit<32>)meta.server);
             meta.loads.load = meta.loads.load + change;
             load_first.write((bit<32>)meta.server, meta.loads.load);

@@ -156,7 +156,7 @@ control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in p
 control LookupResult(inout metadata_t meta, in found_t outcome, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
     apply {
         if (outcome.hit == 1 || claimed == 1) {
-            meta.held = 1;
+            meta.has_slot = 1;
             meta.state = (PinState)(bit<8>)outcome.before;
             meta.next_state = (PinState)(bit<8>)outcome.after;
             if (meta.path != Path.from_server) {

@@ -90,12 +90,12 @@ class Wire:
     def send(self, frames: NDArray[np.uint8]) -> None:
         """Send rows of equal length."""
         for first in range(0, len(frames), AT_ONCE):
-            some = frames[first : first + AT_ONCE]
-            self._out.frames[: len(some), : frames.shape[1]] = some
+            chunk = frames[first : first + AT_ONCE]
+            self._out.frames[: len(chunk), : frames.shape[1]] = chunk
             self._out.vectors["length"] = frames.shape[1]
             sent = 0
-            while sent < len(some):
-                done = _libc.sendmmsg(self.socket.fileno(), self._out.at(sent), len(some) - sent, 0)
+            while sent < len(chunk):
+                done = _libc.sendmmsg(self.socket.fileno(), self._out.at(sent), len(chunk) - sent, 0)
                 if done < 0:
                     code = ctypes.get_errno()
                     if code not in (errno.ENOBUFS, errno.EAGAIN, errno.EINTR):

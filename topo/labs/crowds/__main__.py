@@ -129,7 +129,7 @@ class Results:
 
 def _without_nan(value: object) -> object:
     if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
+        return {name: _without_nan(entry) for name, entry in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

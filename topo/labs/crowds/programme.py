@@ -70,11 +70,11 @@ def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned
 def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: bool) -> Planned:
     """Return the plan of a single run; with `hour`, it lasts half an hour before the onset and half an hour after
     it."""
-    one = planned(scenario, variant, settings)
+    run = planned(scenario, variant, settings)
     if not hour:
-        return one
+        return run
     half = math.ceil(1800 / settings.period_s)
-    return replace(one, settings=replace(one.settings, before=half, after=half))
+    return replace(run, settings=replace(run.settings, before=half, after=half))
 
 
 def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
@@ -86,14 +86,14 @@ def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
     return [*crowds, *(planned(scenario, HOT_SPOT, settings) for scenario in (SLOW_CLIENTS, RISING_LOAD))]
 
 
-def compressed(one: Planned, kind: str) -> Planned:
+def compressed(run: Planned, kind: str) -> Planned:
     """Return a run with the time compression k that a switch of this kind can process."""
     k = COMPRESSION[kind]
-    settings = one.settings
-    if kind == "bmv2" and one.scenario is NETWORK and one.variant is NONE:
+    settings = run.settings
+    if kind == "bmv2" and run.scenario is NETWORK and run.variant is NONE:
         k = BMV2_FULL_LINK
-    if one.variant is PRODUCTION:
+    if run.variant is PRODUCTION:
         # Production mode must raise its alarm within some real seconds of the onset. The ramp therefore lasts equally
         # many real seconds with every k.
         settings = replace(settings, ramp_s=settings.ramp_s * k / COMPRESSION["embedded"])
-    return replace(one, settings=replace(settings, k=k))
+    return replace(run, settings=replace(settings, k=k))

@@ -62,10 +62,10 @@ def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
     """Return a row of the table: CPU in seconds per second, memory in MB, and requests per second at the compressed
     scale."""
     costs = {
-        f"{process}_{unit}_{when}": round(getattr(part, f"{process}_{unit}"), digits)
+        f"{process}_{unit}_{when}": round(getattr(figures, f"{process}_{unit}"), digits)
         for unit, digits in (("cpu", 4), ("mb", 1))
         for process in ("controller", "switch")
-        for when, part in (("before", before), ("during", during))
+        for when, figures in (("before", before), ("during", during))
     }
     return {"period_s": period_s, **costs, "offered_per_s": round(during.offered_per_s, 1)}
 

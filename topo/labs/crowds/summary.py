@@ -52,22 +52,22 @@ Results = Mapping[str, Mapping[str, Result]]
 """Results by scenario and variant."""
 
 
-def entry(one: Figures) -> dict[str, object]:
+def entry(figures: Figures) -> dict[str, object]:
     """Return a run's entry in summary.json; null for figures that were not measured."""
     return {
-        "detected_after_intervals": _known(one.detected_after_intervals, 3),
-        "false_alarms": one.false_alarms,
-        "rejected_share": _known(one.rejected_share, 4),
-        "response_loss": _known(one.response_loss, 4),
-        "ar_kbps": _known(one.ar_kbps, 1),
-        "admitted_per_s": _known(one.admitted_per_s, 1),
-        "offered_per_s": _known(one.offered_per_s, 1),
+        "detected_after_intervals": _known(figures.detected_after_intervals, 3),
+        "false_alarms": figures.false_alarms,
+        "rejected_share": _known(figures.rejected_share, 4),
+        "response_loss": _known(figures.response_loss, 4),
+        "ar_kbps": _known(figures.ar_kbps, 1),
+        "admitted_per_s": _known(figures.admitted_per_s, 1),
+        "offered_per_s": _known(figures.offered_per_s, 1),
         "bystander_latency_ms": {
-            "mean": _known(one.bystander_latency_mean_ms, 2),
-            "median": _known(one.bystander_latency_median_ms, 2),
+            "mean": _known(figures.bystander_latency_mean_ms, 2),
+            "median": _known(figures.bystander_latency_median_ms, 2),
         },
-        "bystander_refused": None if math.isnan(one.bystander_refused) else int(one.bystander_refused),
-        "bystander_goodput_kbps": _known(one.bystander_goodput_kbps, 1),
+        "bystander_refused": None if math.isnan(figures.bystander_refused) else int(figures.bystander_refused),
+        "bystander_goodput_kbps": _known(figures.bystander_goodput_kbps, 1),
     }
 
 
@@ -84,62 +84,62 @@ def checks(results: Results, planned: Iterable[str] = ()) -> dict[str, bool]:
     """Return each goal and whether it is reached. A `planned` run (SCENARIO/VARIANT) without a result counts as a goal
     that is not reached."""
     missing = [name for name in planned if name not in {f"{key}/{name}" for key in results for name in results[key]}]
-    found = {f"{name}: has been run": False for name in missing}
+    reached = {f"{name}: has been run": False for name in missing}
     for scenario, by_variant in results.items():
         if SCENARIOS[scenario].false_alarm:
             for name, result in by_variant.items():
-                found[f"{scenario}: no alarm ({name})"] = result.crowd.false_alarms == 0
+                reached[f"{scenario}: no alarm ({name})"] = result.crowd.false_alarms == 0
             continue
         for name in (NEWS.name, HOT_SPOT.name, PRODUCTION.name):
             if name in by_variant:
-                found |= _detection(scenario, name, by_variant[name])
-        found |= _speed(scenario, by_variant) | _bystanders(SCENARIOS[scenario], by_variant)
+                reached |= _detection(scenario, name, by_variant[name])
+        reached |= _speed(scenario, by_variant) | _bystanders(SCENARIOS[scenario], by_variant)
     network = results.get(NETWORK.name, {})
     if NONE.name in network:
         loss = network[NONE.name].crowd.response_loss
-        found[f"{NETWORK.name}: response loss without control at least 20 % ({loss:.1%})"] = loss >= LOSS_WITHOUT_MIN
+        reached[f"{NETWORK.name}: response loss without control at least 20 % ({loss:.1%})"] = loss >= LOSS_WITHOUT_MIN
     for name in (NEWS.name, HOT_SPOT.name, PRODUCTION.name):
         if name in network:
             loss = network[name].crowd.response_loss
-            found[f"{NETWORK.name}: response loss at most 3 % ({name}: {loss:.1%})"] = loss <= LOSS_MAX
+            reached[f"{NETWORK.name}: response loss at most 3 % ({name}: {loss:.1%})"] = loss <= LOSS_MAX
     if PRODUCTION.name in network:
         used = network[PRODUCTION.name].crowd.bottleneck_used
-        found[f"{NETWORK.name}: bottleneck at least 85 % used (production: {used:.0%})"] = used >= USED_MIN
-    return found
+        reached[f"{NETWORK.name}: bottleneck at least 85 % used (production: {used:.0%})"] = used >= USED_MIN
+    return reached
 
 
 def _detection(scenario: str, name: str, result: Result) -> dict[str, bool]:
     intervals = result.crowd.detected_after_intervals
-    found = {
+    reached = {
         f"{scenario}: alarm within 1.4 intervals ({name}: {intervals:.2f})": intervals <= DETECTED_INTERVALS,
         f"{scenario}: no alarm before the onset ({name})": result.crowd.false_alarms == 0,
     }
     if name == PRODUCTION.name:
         seconds = intervals * result.period_s
-        found[f"{scenario}: alarm within 5 s of the clock ({name}: {seconds:.1f} s)"] = seconds <= DETECTED_S
-    return found
+        reached[f"{scenario}: alarm within 5 s of the clock ({name}: {seconds:.1f} s)"] = seconds <= DETECTED_S
+    return reached
 
 
 def _speed(scenario: str, by_variant: Mapping[str, Result]) -> dict[str, bool]:
-    found: dict[str, bool] = {}
+    reached: dict[str, bool] = {}
     if HOT_SPOT.name not in by_variant:
-        return found
+        return reached
     ar = by_variant[HOT_SPOT.name].crowd.ar_kbps
     if STATIC_SAME.name in by_variant:
         share = ar / by_variant[STATIC_SAME.name].crowd.ar_kbps
-        found[f"{scenario}: AR at least 95 % of a static limiter's at NEWS's own mean ({share:.0%})"] = (
+        reached[f"{scenario}: AR at least 95 % of a static limiter's at NEWS's own mean ({share:.0%})"] = (
             share >= AR_OF_SAME
         )
     static = [by_variant[way.name].crowd.ar_kbps for way in (*STATIC, STATIC_SAME) if way.name in by_variant]
     if static:
         share = ar / max(static)
-        found[f"{scenario}: AR at least 85 % of the best static limiter's ({share:.0%})"] = share >= AR_OF_BEST
-    return found
+        reached[f"{scenario}: AR at least 85 % of the best static limiter's ({share:.0%})"] = share >= AR_OF_BEST
+    return reached
 
 
 def _bystanders(scenario: Scenario, by_variant: Mapping[str, Result]) -> dict[str, bool]:
     """Return the checks of the traffic that shares the link or the switch with the scenario's crowd (bystanders)."""
-    found: dict[str, bool] = {}
+    reached: dict[str, bool] = {}
     for name in (HOT_SPOT.name, PRODUCTION.name):
         if name not in by_variant:
             continue
@@ -149,13 +149,13 @@ def _bystanders(scenario: Scenario, by_variant: Mapping[str, Result]) -> dict[st
             refused = crowd.bystander_refused
             if name == HOT_SPOT.name:
                 what = f"bystander's median latency at most 1.8 times the quiet one ({name}: {times:.2f})"
-                found[f"{scenario.name}: {what}"] = times <= LATENCY_TIMES
-            found[f"{scenario.name}: no bystander refused ({name}: {refused})"] = refused == 0
+                reached[f"{scenario.name}: {what}"] = times <= LATENCY_TIMES
+            reached[f"{scenario.name}: no bystander refused ({name}: {refused})"] = refused == 0
         if scenario.bulk:
             goodput_share = crowd.bystander_goodput_kbps / max(1e-9, quiet.bystander_goodput_kbps)
             what = f"bulk keeps at least 90 % of its goodput ({name}: {goodput_share:.0%})"
-            found[f"{scenario.name}: {what}"] = goodput_share >= GOODPUT_KEPT
-    return found
+            reached[f"{scenario.name}: {what}"] = goodput_share >= GOODPUT_KEPT
+    return reached
 
 
 HEADINGS = ("", "detected", "false", "offered", "admitted", "rejected", "loss", "AR", "link", "web median", "bulk")
@@ -186,25 +186,25 @@ def table(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _title(name: str, one: Result, usual_k: float) -> str:
-    own = [f"k = {one.k:g}"] if one.k != usual_k else []
-    own += [f"ramp of {one.ramp_s:g} s"] if one.ramp_s != USUAL_RAMP_S else []
+def _title(name: str, result: Result, usual_k: float) -> str:
+    own = [f"k = {result.k:g}"] if result.k != usual_k else []
+    own += [f"ramp of {result.ramp_s:g} s"] if result.ramp_s != USUAL_RAMP_S else []
     return VARIANTS[name].title + (f" ({', '.join(own)})" if own else "")
 
 
-def _row(title: str, one: Figures, k: float) -> tuple[str, ...]:
+def _row(title: str, figures: Figures, k: float) -> tuple[str, ...]:
     return (
         title,
-        _text(one.detected_after_intervals, "{:.2f}"),
-        str(one.false_alarms),
-        _text(one.offered_per_s / k, "{:.0f}"),
-        _text(one.admitted_per_s / k, "{:.0f}"),
-        _text(one.rejected_share, "{:.0%}"),
-        _text(one.response_loss, "{:.1%}"),
-        _text(one.ar_kbps / k, "{:.0f}"),
-        _text(one.bottleneck_used, "{:.0%}"),
-        _text(one.bystander_latency_median_ms * k, "{:.0f}"),
-        _text(one.bystander_goodput_kbps / k, "{:.0f}"),
+        _text(figures.detected_after_intervals, "{:.2f}"),
+        str(figures.false_alarms),
+        _text(figures.offered_per_s / k, "{:.0f}"),
+        _text(figures.admitted_per_s / k, "{:.0f}"),
+        _text(figures.rejected_share, "{:.0%}"),
+        _text(figures.response_loss, "{:.1%}"),
+        _text(figures.ar_kbps / k, "{:.0f}"),
+        _text(figures.bottleneck_used, "{:.0%}"),
+        _text(figures.bystander_latency_median_ms * k, "{:.0f}"),
+        _text(figures.bystander_goodput_kbps / k, "{:.0f}"),
     )
 
 

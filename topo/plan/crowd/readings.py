@@ -127,13 +127,13 @@ def read_rows(path: Path) -> list[Row]:
 
 def alarms(rows: Sequence[Row]) -> list[float]:
     """Return the times of the decisions at which an alarm began."""
-    found: list[float] = []
+    times: list[float] = []
     before = False
     for row in rows:
         if row.alarm and not before:
-            found.append(row.time_s)
+            times.append(row.time_s)
         before = row.alarm
-    return found
+    return times
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
@@ -142,11 +142,14 @@ def measured(rows: Sequence[Row]) -> list[Row]:
     During its search for the hot spot the controller also decides within an interval, from the measurements of the
     previous interval; these decisions are omitted.
     """
-    found: list[Row] = []
+    measurements: list[Row] = []
     for row in rows:
-        if not found or (row.ar_bps, row.offered_per_s) != (found[-1].ar_bps, found[-1].offered_per_s):
-            found.append(row)
-    return found
+        if not measurements or (row.ar_bps, row.offered_per_s) != (
+            measurements[-1].ar_bps,
+            measurements[-1].offered_per_s,
+        ):
+            measurements.append(row)
+    return measurements
 
 
 def _number(text: str) -> float:

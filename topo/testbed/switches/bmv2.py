@@ -25,15 +25,15 @@ THRIFT_TIMEOUT_S = 5.0
 def find() -> Path:
     """Return the program's path. Raises SetupError if PATH has no such program, or if the found program is the embedded
     switch under BMv2's name."""
-    found = shutil.which(PROGRAM)
-    if found is None:
+    path = shutil.which(PROGRAM)
+    if path is None:
         raise SetupError(
             f"{PROGRAM} is not on PATH: install p4lang-bmv2 (https://github.com/p4lang/behavioral-model), or leave"
             " SWITCH=bmv2 out"
         )
-    if Path(found).resolve().name == embedded.BINARY.name:
-        raise SetupError(f"{found} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
-    return Path(found)
+    if Path(path).resolve().name == embedded.BINARY.name:
+        raise SetupError(f"{path} is the embedded switch: take its folder out of PATH, or put BMv2's in front")
+    return Path(path)
 
 
 def options(endpoints: Endpoints) -> list[str]:

@@ -83,18 +83,18 @@ def configuration(pipeline: Path) -> str:
     if not path.is_file():
         path = next(pipeline.glob("*.conf"), path)  # the folder contains a program with another name
     try:
-        found = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise SetupError(f"{path}: {error}; `make p4 TARGET=tofino` compiles the program there") from error
-    found["chip_list"] = [{"id": "asic-0", "chip_family": "tofino", "instance": 0, "pcie_sysfs_prefix": ""}]
-    for device in found["p4_devices"]:
+    content["chip_list"] = [{"id": "asic-0", "chip_family": "tofino", "instance": 0, "pcie_sysfs_prefix": ""}]
+    for device in content["p4_devices"]:
         # Without a board the driver needs no platform manager.
         device.pop("agent0", None)
         for program in device["p4_programs"]:
             program["bfrt-config"] = str(pipeline / program["bfrt-config"])
             for pipe in program["p4_pipelines"]:
                 pipe |= {name: str(pipeline / pipe[name]) for name in ("context", "config", "path")}
-    return json.dumps(found, indent=1)
+    return json.dumps(content, indent=1)
 
 
 @dataclass(frozen=True)

@@ -153,4 +153,4 @@ async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: 
 def sample_times(end_s: float, period_s: float) -> list[float]:
     """Return the times at which open connections are sampled in the period that ends at ``end_s``. The last sample is
     at the period's end."""
-    return [end_s - (1.0 - part) * period_s for part in (*SAMPLE_TIMES, 1.0)]
+    return [end_s - (1.0 - share) * period_s for share in (*SAMPLE_TIMES, 1.0)]

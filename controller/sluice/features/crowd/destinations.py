@@ -22,9 +22,9 @@ class DestinationTable:
         """The assigned numbers, by address."""
         return self._numbers
 
-    def adopt(self, found: Mapping[Address, int]) -> None:
+    def adopt(self, numbers: Mapping[Address, int]) -> None:
         """Take over the numbers that a switch already uses."""
-        self._numbers = dict(found)
+        self._numbers = dict(numbers)
 
     def want(
         self, addresses: Iterable[Address], *, shared: bool, separate: Collection[Address] = ()

@@ -11,7 +11,7 @@ use crate::program::Program;
 const MAX_FIELDS: usize = 4;
 
 impl Machine {
-    fn key_part(&self, p: &Program, s: &Slots, part: KeyPart, data: &[u8], row: &mut Vec<u64>) -> Result<(), Stop> {
+    fn key_part(&self, p: &Program, s: &Slots, key_part: KeyPart, data: &[u8], row: &mut Vec<u64>) -> Result<(), Stop> {
         let field = |f: FieldRef, row: &mut Vec<u64>| {
             if f.limbs() == 1 {
                 row.push(low(s, f.slot, f.width));
@@ -19,7 +19,7 @@ impl Machine {
                 row.extend_from_slice(&s[usize::from(f.slot)..usize::from(f.slot) + f.limbs()]);
             }
         };
-        match part {
+        match key_part {
             KeyPart::Field(f) => field(f, row),
             KeyPart::StackLast { stack, field: f } => {
                 let base =
@@ -75,8 +75,8 @@ impl Machine {
     /// Otherwise returns `None`.
     fn select_fields(&self, select: &Select, s: &Slots) -> Option<Pc> {
         let mut row = [0; MAX_FIELDS];
-        for (word, part) in row.iter_mut().zip(&select.parts) {
-            let KeyPart::Field(f) = part else { return None };
+        for (word, key_part) in row.iter_mut().zip(&select.parts) {
+            let KeyPart::Field(f) = key_part else { return None };
             if f.limbs() > 1 {
                 return None;
             }
@@ -114,8 +114,8 @@ impl Machine {
         data: &[u8],
         row: &mut Vec<u64>,
     ) -> Result<Pc, Stop> {
-        for &part in &select.parts {
-            self.key_part(p, s, part, data, row)?;
+        for &key_part in &select.parts {
+            self.key_part(p, s, key_part, data, row)?;
         }
         for case in &select.cases {
             match case {
@@ -144,9 +144,9 @@ impl Machine {
         let mut w = bits::BitWriter::new(key);
         w.put(0, (8 - total % 8) % 8);
         let mut at = 0;
-        for part in parts {
-            w.put_row(&row[at..], part.width());
-            at += crate::layout::limbs(part.width());
+        for key_part in parts {
+            w.put_row(&row[at..], key_part.width());
+            at += crate::layout::limbs(key_part.width());
         }
         w.finish();
         self.value_sets[set]

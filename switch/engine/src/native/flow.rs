@@ -51,8 +51,8 @@ impl Fun<'_, '_> {
                 Op::Return => return self.end_of_code(on_behalf),
                 Op::EndIfExit => self.end_if_exit(),
                 Op::Exit => {
-                    let one = self.number(1);
-                    self.b.def_var(self.exit, one);
+                    let exited = self.number(1);
+                    self.b.def_var(self.exit, exited);
                 }
                 Op::SetValid { header } => self.change_validity(header, true),
                 Op::SetInvalid { header } => self.change_validity(header, false),
@@ -231,8 +231,8 @@ impl Fun<'_, '_> {
             return self.transition_in_rust(on_behalf, index, after);
         }
         let mut row = Vec::new();
-        for part in &select.parts {
-            if let KeyPart::Field(f) = part {
+        for key_part in &select.parts {
+            if let KeyPart::Field(f) = key_part {
                 let v = self.get(f.slot);
                 row.push((v, mask64(f.width)));
             }

@@ -123,10 +123,10 @@ impl Fun<'_, '_> {
 
     fn valid(&mut self, header: u16) {
         let h = &self.p.phv.headers[usize::from(header)];
-        let (one, zero) = (self.number(1), self.number(0));
-        self.set(h.valid, one);
+        let (valid, invalid) = (self.number(1), self.number(0));
+        self.set(h.valid, valid);
         for &other in &h.union_others {
-            self.set(other, zero);
+            self.set(other, invalid);
         }
     }
 

@@ -59,14 +59,14 @@ impl Raw {
             let mut raw_words = Vec::new();
             for (word, slot) in words.iter().zip(first..) {
                 let mut mask = 0;
-                for part in word.fields() {
-                    let field = h.base + part.slot;
-                    if part.signed || written.contains(&field) {
+                for word_field in word.fields() {
+                    let field = h.base + word_field.slot;
+                    if word_field.signed || written.contains(&field) {
                         continue;
                     }
-                    mask |= u64::MAX >> part.m << part.shift;
+                    mask |= u64::MAX >> word_field.m << word_field.shift;
                     if !read.contains(&field) {
-                        raw.packed.insert(field, PackedField { word: slot, shift: part.shift, m: part.m });
+                        raw.packed.insert(field, PackedField { word: slot, shift: word_field.shift, m: word_field.m });
                     }
                 }
                 raw_words.push(RawWord { slot, mask });
@@ -142,8 +142,8 @@ fn read_by_rust(p: &Program) -> HashSet<Slot> {
         }
     }
     for select in p.code.selects.iter().filter(|s| !is_plain(s)) {
-        for part in &select.parts {
-            if let KeyPart::Field(f) = part {
+        for key_part in &select.parts {
+            if let KeyPart::Field(f) = key_part {
                 all.extend((0..f.slots() as Slot).map(|i| f.slot + i));
             }
         }
@@ -179,11 +179,15 @@ impl Fun<'_, '_> {
         let Some(raw) = raw.filter(|raw| raw.mask != 0) else { return self.word(base, word) };
         let v = self.get(raw.slot);
         let mut v = self.masked(v, raw.mask);
-        for part in word.fields() {
-            if raw.mask >> part.shift & 1 == 0 {
-                let field = self.get(base.wrapping_add(part.slot));
-                let field = if part.signed { self.cut(field, part.m) } else { field };
-                let field = if part.shift == 0 { field } else { self.b.ins().ishl_imm(field, i64::from(part.shift)) };
+        for word_field in word.fields() {
+            if raw.mask >> word_field.shift & 1 == 0 {
+                let field = self.get(base.wrapping_add(word_field.slot));
+                let field = if word_field.signed { self.cut(field, word_field.m) } else { field };
+                let field = if word_field.shift == 0 {
+                    field
+                } else {
+                    self.b.ins().ishl_imm(field, i64::from(word_field.shift))
+                };
                 v = self.b.ins().bor(v, field);
             }
         }

@@ -102,10 +102,11 @@ impl Fun<'_, '_> {
             let offset = f.b.ins().imul_imm(index, size_of::<CounterData>() as i64);
             let cell = f.b.ins().iadd(cells, offset);
             let length = f.machine_word(std::mem::offset_of!(Machine, frame_length));
-            let one = f.number(1);
-            for (field, increment) in
-                [(std::mem::offset_of!(CounterData, packets), one), (std::mem::offset_of!(CounterData, bytes), length)]
-            {
+            let one_packet = f.number(1);
+            for (field, increment) in [
+                (std::mem::offset_of!(CounterData, packets), one_packet),
+                (std::mem::offset_of!(CounterData, bytes), length),
+            ] {
                 let v = f.b.ins().load(I64, trusted(), cell, field as i32);
                 let v = f.b.ins().iadd(v, increment);
                 f.b.ins().store(trusted(), v, cell, field as i32);
@@ -121,8 +122,8 @@ impl Fun<'_, '_> {
             Some(max) if max.max(1).is_power_of_two() => self.b.ins().band_imm(hash, max.max(1) as i64 - 1),
             Some(max) => self.b.ins().urem_imm(hash, max as i64),
             None => {
-                let (max, one) = (self.get(max), self.number(1));
-                let max = self.b.ins().umax(max, one);
+                let (max, least) = (self.get(max), self.number(1));
+                let max = self.b.ins().umax(max, least);
                 self.b.ins().urem(hash, max)
             }
         };

@@ -95,8 +95,8 @@ fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
     ];
     external_reads.extend(required.iter().chain(&optional).map(|c| c.slot).chain(st.mcast_grp));
     external_reads.extend(p.objects.field_lists.iter().flatten().flat_map(slots));
-    for part in p.objects.digest_parts.iter().flatten() {
-        if let DigestPart::Field(f) = part {
+    for digest_part in p.objects.digest_parts.iter().flatten() {
+        if let DigestPart::Field(f) = digest_part {
             external_reads.extend(slots(f));
         }
     }

@@ -6,7 +6,7 @@ header trail_h {
     bit<8> what;
     bit<8> passes;
     bit<8> instance_type;
-    bit<8> kept;
+    bit<8> carried;
     bit<16> rid;
     bit<16> length;
     bit<16> port;
@@ -15,7 +15,7 @@ header trail_h {
 struct headers_t { trail_h trail; }
 struct metadata_t {
     @field_list(1)
-    bit<8> kept;
+    bit<8> carried;
     bit<8> lost;
 }
 
@@ -35,12 +35,12 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         if (what == 1) {
             standard.mcast_grp = 5;
         } else if (what == 2) {
-            meta.kept = 0x22;
+            meta.carried = 0x22;
             meta.lost = 0x33;
             hdr.trail.passes = 9;
             clone_preserving_field_list(CloneType.I2E, 3, 1);
         } else if (what == 3 && standard.instance_type == 0) {
-            meta.kept = 0x44;
+            meta.carried = 0x44;
             meta.lost = 0x55;
             hdr.trail.passes = 9;
             resubmit_preserving_field_list(1);
@@ -67,16 +67,16 @@ control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
     apply {
         bit<8> what = hdr.trail.what;
         if (what == 7 && hdr.trail.passes < 3) {
-            meta.kept = meta.kept + 1;
+            meta.carried = meta.carried + 1;
             recirculate_preserving_field_list(1);
         } else if (what == 8 && standard.instance_type == 0) {
-            meta.kept = 0x66;
+            meta.carried = 0x66;
             clone_preserving_field_list(CloneType.E2E, 3, 1);
         } else if (what == 11) {
             mark_to_drop(standard);
         }
         hdr.trail.instance_type = (bit<8>)standard.instance_type;
-        hdr.trail.kept = meta.kept | meta.lost;
+        hdr.trail.carried = meta.carried | meta.lost;
         hdr.trail.rid = standard.egress_rid;
         hdr.trail.length = (bit<16>)standard.packet_length;
         if (hdr.trail.port != 0xffff || what == 10) { hdr.trail.port = (bit<16>)standard.egress_port; }

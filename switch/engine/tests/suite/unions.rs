@@ -14,8 +14,8 @@ fn long(kind: u8, value: u8) -> Vec<u8> {
 
 /// Builds a packet of `unions.p4`: the operation, the union `one`, the items, and bytes that the program does not
 /// parse.
-fn frame(what: u8, answer: u8, one: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
-    [&[what, items.len() as u8, answer], one, &items.concat(), b"rest"].concat()
+fn frame(what: u8, answer: u8, single: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
+    [&[what, items.len() as u8, answer], single, &items.concat(), b"rest"].concat()
 }
 
 /// Sends a packet with `before` (the union `one` and the items), and expects `after`. The packet's `count` field must
@@ -58,7 +58,7 @@ fn assignment_copies_the_validity() {
 #[test]
 fn validity_and_equality() {
     for mut s in Switch::both("unions") {
-        for (one, item, equal) in [
+        for (single, item, equal) in [
             (short(5), short(5), true),
             (short(5), short(6), false),
             (long(2, 5), long(2, 5), true),
@@ -66,7 +66,7 @@ fn validity_and_equality() {
             (short(5), long(2, 5), false),
         ] {
             let (items, answer) = ([item], if equal { 1 } else { 2 });
-            check(&mut s, 5, (&one, &items), (answer, &one, &items));
+            check(&mut s, 5, (&single, &items), (answer, &single, &items));
         }
         check(&mut s, 5, (&[], &[]), (1, &[], &[]));
         check(&mut s, 5, (&short(1), &[]), (2, &short(1), &[]));
