@@ -107,7 +107,7 @@ def test_nothing_is_refused_or_alarmed_without_a_crowd() -> None:
 
 
 def test_a_restarted_controller_continues_from_the_limit_with_its_baseline() -> None:
-    """In its first decision, a restarted controller still has the limit from before the restart. It knows the usual
+    """In its first decision, a restarted controller still has the limit from before the restart. It has the usual
     rate only if it has its baseline file."""
     case = ablation_crowds.CASES[DURING]
     for keeps in (True, False):
