@@ -92,7 +92,8 @@ pub struct Gateway {
     pub(crate) calls: Arc<DriverCalls>,
     /// The journal in which the gateway saves its state for a restart.
     pub(crate) journal_writer: Option<Arc<Mutex<JournalWriter>>>,
-    /// The channel by which a commit requests the task that receives notifications of the driver to change its connection.
+    /// The channel by which a commit requests that the task which receives the driver's notifications changes its
+    /// connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }
