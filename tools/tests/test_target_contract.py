@@ -171,12 +171,13 @@ def test_widths_and_what_bf_runtime_reports() -> None:
 
 def shifted(turn: int, window: int) -> int:
     """Return a window after both tables of windows.p4 have been applied; in each, the first matching entry applies."""
-    first, _, second = (P4SRC / "tna2/windows.p4").read_text().partition("table second")
+    actions, first, second = re.split(r"table (?:first|second)", (P4SRC / "tna2/windows.p4").read_text())
+    constant = dict(re.findall(r"action (\w+)\(\) \{\s+hdr\.tcp\.window = (\w+);", actions))
     coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
     for value, field, mask, action, bits in coarse.findall(first):
         if turn & 0xFC00 == int(value, 0) and (field == "_" or not window & int(mask or "0xffff", 0)):
-            if action in ("all", "one"):
-                return 0xFFFF if action == "all" else 1
+            if action in constant:
+                return int(constant[action], 0)
             window = moved(window, action, bits)
             break
     for value, action, bits in re.findall(r"\(0, (0x[0-9a-f]+) &&& 0xfc00\) : (\w+?)_(\d)\(\);", second):
