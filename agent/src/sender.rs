@@ -49,8 +49,8 @@ pub enum AckAction {
 }
 
 impl Sender {
-    /// Creates the sender for a server with this initial window in bytes. None means that the server has announced its
-    /// window only to the client, which observes the window.
+    /// Creates the sender for a server with this initial window in bytes. With None the sender applies
+    /// no window: the server has announced its window to the client only, and the client keeps within it.
     pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Sender {
         let mss = usize::from(mss.max(64));
         Sender {

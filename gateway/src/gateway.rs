@@ -2,7 +2,7 @@
 //!
 //! Writes run one at a time: the plan of a write depends on the shadow, the gateway's copy of what clients wrote, and
 //! earlier writes change the shadow. The gateway locks its state to plan a write and to record the result, never while
-//! it waits for the driver. So bids, reads and packets do not wait for a write.
+//! it waits for the driver. So arbitration updates, reads and packets do not wait for a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

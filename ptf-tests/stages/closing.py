@@ -92,7 +92,8 @@ class Keepalives(Closing):
 
 
 class OtherNumbers(Closing):
-    """During an attempt, an ACK with one wrong sequence number closes nothing; the right ACK still closes."""
+    """While the controller tries to close a connection, an ACK whose sequence or acknowledgment number is wrong closes
+    nothing; the right ACK still closes."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -1,4 +1,4 @@
-"""Tests of stage `closing`: a paused response is not closed, and the switch counts the pauses of responses."""
+"""Tests of stage `closing`: a connection whose response pauses is not closed, and the switch counts the pauses."""
 
 from __future__ import annotations
 

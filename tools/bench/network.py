@@ -1,4 +1,4 @@
-"""Sets up a forwarder between the two links of a load host and programs it."""
+"""Starts and programs a forwarder, which forwards packets from one link of a load host to the other link."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ STAGES = ("ledger", "requests", "loads")
 
 @dataclass
 class Frames(frames.Frames):
-    """Frames that Tofino and v1model treat alike by design; stretches of these frames are sorted by input port."""
+    """Frames that Tofino and v1model treat alike by design. Each STRETCH frames are sorted by input port."""
 
     _made = 0
     _blocks: list[int] = field(default_factory=list[int])

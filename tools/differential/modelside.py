@@ -103,9 +103,12 @@ class ModelSide:
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Send frames in this order, followed by a marker on one port. Each port's stretch is sent after the verdicts
-        of the previous stretch. Returns when all frames have verdicts. The next call sends the markers of the other
-        ports, because the other switch (see `Side.send`) also processes them in the next round."""
+        """Send frames in this order, followed by a marker on one port. Returns when all frames have verdicts.
+
+        Consecutive frames of one port are sent together, once all earlier frames have verdicts. The next call sends
+        the markers of the other ports, because the other switch (see `Side.send`) also processes them in the next
+        round.
+        """
         first, *others = ((port, marker) for port in self._sockets)
         waiting, self._waiting = self._waiting, others
         for port, stretch in groupby([*waiting, *frames, first], itemgetter(0)):

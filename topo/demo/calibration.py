@@ -44,8 +44,8 @@ class Burst:
 
 
 MARGIN = 1.5
-"""Factor by which the selected rate exceeds the first rate that overloads the loaded server: at that first rate, the
-server would not be overloaded all the time."""
+"""The selected rate divided by the lowest rate tried that overloads the loaded server. At that lowest rate the server
+would be overloaded only part of the time."""
 
 
 def calibrate(

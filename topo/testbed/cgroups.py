@@ -63,7 +63,7 @@ def find_hierarchies(mounts: str) -> Hierarchies:
     cpu = by_controller.get("cpu", unified)
     if cpu is None:
         raise SetupError("no cgroup file system with the cpu controller is mounted: mount cgroup2 on /sys/fs/cgroup")
-    # A unified (version 2) hierarchy does not have the controllers that version 1 has mounted.
+    # On hosts that mount `cpu` by version 1, the unified (version 2) hierarchy has no controllers, `memory` included.
     return Hierarchies(cpu, by_controller.get("memory", unified if cpu == unified else None))
 
 

@@ -207,10 +207,9 @@ class NamespaceNetwork(Network):
         EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(switch), SWITCH), endpoints, READY_S)
 
     def delay(self, host: str, delays_s: Mapping[str, float]) -> None:
-        """Add the addresses of users, or networks (A.B.0.0/16), to a host, and delay their packets. Each is in a
-        different /16 network.
+        """Add addresses of users to a host, and delay the packets from them.
 
-        ``delays_s``: delay in seconds of the packets from each address or network.
+        ``delays_s``: delay in seconds by address or /16 network (A.B.0.0/16). No two keys may be in the same /16.
         """
         networks = {f"{'.'.join(network.split('.')[:2])}.0.0/16": delay_s for network, delay_s in delays_s.items()}
         self.start_delay(host, networks, realtime=True)

@@ -61,7 +61,8 @@ def syn_sysctls(pid: int) -> tuple[int, int]:
 
 
 def syn_retransmission(pid: int) -> str:
-    """Return a description of the times at which a host retransmits SYNs, which determine the delay by a lost SYN.
+    """Return a description of the times at which a host retransmits SYNs, which determine how long a
+    lost SYN delays a connection.
 
     Kernels from 6.5 on send the first retransmissions at constant intervals (tcp_syn_linear_timeouts); earlier kernels
     double every interval.
@@ -244,8 +245,8 @@ class TofinoSwitch(_OfKind):
     """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
     15 ms later than the capture did."""
     time_share = 2.5
-    """Phases are longer because a period has fewer connections, and because the driver needs a fraction of a second to
-    read registers."""
+    """The factor by which every phase and every interval of the controller is longer. A tenth of the load gives too few
+    connections in an interval of the usual length, and the driver needs a fraction of a second to read registers."""
     parted_from_servers = False
 
 

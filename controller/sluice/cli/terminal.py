@@ -43,7 +43,7 @@ codecs.register_error(_ESCAPING, _escaped)
 def prepare() -> None:
     """Let standard output and error escape characters that their encoding lacks, such as non-ASCII letters in a name.
 
-    An error handler that the environment sets (``PYTHONIOENCODING=ascii:replace``) is not replaced.
+    Only Python's usual error handlers are replaced, so ``PYTHONIOENCODING=ascii:replace`` keeps its handler.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape", "backslashreplace"):

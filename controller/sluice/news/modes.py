@@ -95,8 +95,8 @@ class ControlMode(ABC):
 
     @property
     def fell_back(self) -> bool:
-        """Whether the last interval showed that a crowd was learned as usual traffic. All averages are then replaced by
-        their slow averages."""
+        """Whether the last interval showed that a crowd was learned as usual traffic. The mode then replaces every
+        average by the slow average of the same quantity."""
         return False
 
     def kept(self, spot: Identification) -> Usual | None:

@@ -35,7 +35,8 @@ pub struct Target<'a> {
     pub now: u64,
 }
 
-/// The state that a read inspects. Packets wait while this value exists, because it borrows the locked engine.
+/// The state that a read inspects. The switch forwards no packet while this value exists, because it borrows the
+/// locked engine.
 pub struct Source<'a> {
     /// The state of the program.
     pub engine: &'a Engine,
