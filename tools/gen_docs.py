@@ -38,7 +38,7 @@ from sluice.config.model import (
     WatchedHost,
 )
 from sluice.config.resources import ReceiveConfig, ResourcesConfig, SendConfig, ServerResourcesConfig
-from sluice.names import AGENTS, DESTINATIONS, NEIGHBOURS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
+from sluice.names import AGENTS, DESTINATIONS, NEIGHBOURS, PREFIXES, SELECTOR_SIZE, SERVERS, SERVICES
 from sluice.news.options import NewsProductionOptions
 from sluice.resources.idle import IdleOptions
 from sluice.views.metrics import families
@@ -252,7 +252,7 @@ def limits() -> Iterator[str]:
         ("services, with groups", SERVICES - 1),
         ("servers and agents, with removed ones that have connections", SERVERS - 1),
         ("agents", AGENTS),
-        ("prefixes: routes and interfaces' subnets", ROUTES),
+        ("prefixes: routes and interfaces' subnets", PREFIXES),
         ("neighbours", NEIGHBOURS),
         ("destinations of flash-crowd control, with services", DESTINATIONS - 1),
         ("places in the selectors, of all services together", SELECTOR_SIZE),

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 P4SRC = ROOT / "p4src"
 
 CONDITION = re.compile(r"#(if|elif) (!?)defined\((\w+)\)$")
-CONSTANT = re.compile(r"^const (?:bit<\d+>|int) (\w+)\s*= ([\w <]+);", re.MULTILINE)
+CONSTANT = re.compile(r"^const (?:bit<\d+>|int) (\w+)\s*= ([\w <+]+);", re.MULTILINE)
 ID = re.compile(r"^#define (\w+) +(0x[0-9a-f]+)(?: +// (.+))?$", re.MULTILINE)
 ENUM = re.compile(r"enum bit<\d+> (\w+) \{(.*?)\n\}", re.DOTALL)
 INCLUDE = re.compile(r'^#include ["<]((?:stages|externs)/\w+\.p4)[">]$', re.MULTILINE)
@@ -46,12 +46,17 @@ def lines_for(path: Path, *defined: str) -> Iterator[str]:
 
 
 def constants(path: Path, *defined: str) -> dict[str, str]:
-    """Return constants as Python source: a literal as written, a shift as its value. Raises KeyError for other
-    expressions."""
+    """Return constants as Python source: a literal as written, a shift by a constant or a sum of constants as its
+    value. Raises KeyError for other expressions."""
     values: dict[str, str] = {}
     for name, expression in CONSTANT.findall("\n".join(lines_for(path, *defined))):
-        left, _, right = expression.partition(" << ")
-        values[name] = str(int(left, 0) << int(values[right], 0)) if right else left.upper().replace("X", "x")
+        left, _, shift = expression.partition(" << ")
+        if shift:
+            values[name] = str(int(left, 0) << int(values[shift], 0))
+        elif " + " in expression:
+            values[name] = str(sum(int(values[term], 0) for term in expression.split(" + ")))
+        else:
+            values[name] = expression.upper().replace("X", "x")
     return values
 
 

@@ -99,6 +99,15 @@ def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "str
     return replace(ethernet, src=mac_bytes(src), dst=mac_bytes(dst), tag=tag).unpadded()
 
 
+def destination(frame: bytes) -> Address | None:
+    """Return the destination address of the IPv4 packet in a frame; None if the frame is too short, or contains no IPv4
+    packet."""
+    ethernet = Ethernet.parse(frame)
+    if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
+        return None
+    return from_packed(ethernet.payload[16:20])
+
+
 def arp_request(mac: str, sender: Address, target: Address, vlan: int | None = None) -> bytes:
     """Return a broadcast ARP request for ``target`` (RFC 826)."""
     ours, unknown = mac_bytes(mac), bytes(6)

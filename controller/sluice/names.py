@@ -68,8 +68,9 @@ RATE_FLOW_BITS: Final = 12
 RATE_FLOWS: Final = 4096
 SAMPLE_BITS: Final = 10
 SAMPLES: Final = 1024
-ROUTES: Final = 4096
 NEIGHBOURS: Final = 4096
+PREFIXES: Final = 4096
+ROUTES: Final = 8192
 REASONS: Final = 256
 
 
@@ -274,7 +275,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.RESOURCES: 1024,
     Table.SERVERS: 1024,
     Table.IDLE_MEMBERS: 1024,
-    Table.ROUTES: 4096,
+    Table.ROUTES: 8192,
     Table.NEIGHBOURS: 4096,
     Table.EGRESS_VLAN: 512,
     Table.RATE_SETTINGS: 1,

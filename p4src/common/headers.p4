@@ -9,7 +9,7 @@
 header packet_in_h {
     @id(1) port_t ingress_port;
     @id(2) bit<8> reason;         // why the packet is punted: a PuntReason
-    @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to resolve
+    @id(3) neighbour_id_t neighbour; // for PuntReason.neighbour: the next hop to resolve; 0: the packet's destination
 }
 
 // A digest to the controller: the sender of an ARP packet, and the packet's ingress port.

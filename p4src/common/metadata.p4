@@ -132,7 +132,8 @@ struct verdict_t {
     DropReason drop;
     PuntReason punt;
     port_t     egress_port;
-    ipv4_t     next_hop;          // reported to the controller if the next hop's MAC address is unknown; set by forward
+    neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the packet's
+                                  // destination, or not known yet; set by forward
 }
 
 // Decisions about a SYN from outside to inside that precede the look-up of the SYN's connection. On some targets the decisions

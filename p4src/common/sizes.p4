@@ -92,12 +92,13 @@ const bit<32> RATE_FLOWS       = 1 << RATE_FLOW_BITS;
 const int SAMPLE_BITS = 10;
 const bit<32> SAMPLES          = 1 << SAMPLE_BITS;
 
-#if defined(LARGE)
-const bit<32> ROUTES           = 131072; // room for 10^5 prefixes
-#else
-const bit<32> ROUTES           = 4096;
-#endif
 const bit<32> NEIGHBOURS       = 4096;   // entries for all servers, gateways and directly attached hosts
+#if defined(LARGE)
+const bit<32> PREFIXES         = 126976; // room for 10^5 prefixes
+#else
+const bit<32> PREFIXES         = 4096;   // configured routes and the interfaces' subnets
+#endif
+const bit<32> ROUTES           = PREFIXES + NEIGHBOURS; // each neighbour may also have a host route
 const bit<32> REASONS          = 256;    // cells of a counter by reason: an 8-bit reason has 256 values
 
 #endif

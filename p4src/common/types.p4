@@ -10,6 +10,7 @@ typedef bit<16> l4_port_t;
 typedef bit<16> port_t;        // switch port; wide enough for every target; a target's main.p4 or verdict.p4 casts it to the
                                // target's port type
 typedef bit<12> vlan_id_t;
+typedef bit<16> neighbour_id_t; // number of a next hop (a host or router on a connected subnet); 0: none
 
 typedef bit<16> service_id_t;  // number of a service; 0: none
 typedef bit<16> server_id_t;   // number of a server; 0: none

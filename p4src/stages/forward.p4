@@ -1,9 +1,12 @@
-// Forward: looks up the longest-prefix route and the next hop's MAC address.
+// Forward: looks up the longest-prefix route, and the port and MAC address of the route's next hop. A neighbour is a host or router
+// on a connected subnet whose MAC address the controller knows. Each neighbour has an id, and a host route (the longest possible
+// prefix) unless a configured route applies to its address.
 //
 //   reads  ipv4.dst
 //   writes ethernet, verdict
-//   keys   routes: destination, longest prefix -> directly connected, or the next hop's address
-//          neighbours: next hop -> port and MAC addresses
+//   keys   routes: destination, longest prefix -> the next hop's id, or connected: the destination itself is the next hop and has
+//          no id yet
+//          neighbours: id -> port and MAC addresses
 //   drops  no_route, neighbour_unresolved
 //   punts  neighbour: the controller resolves the next hop by ARP
 #ifndef SLUICE_STAGES_FORWARD_P4
@@ -12,12 +15,13 @@
 control Forward(inout headers_t hdr, inout verdict_t verdict) {
     @id(ACTION_CONNECTED)
     action connected() {
-        verdict.next_hop = hdr.ipv4.dst;
+        verdict.drop = DropReason.neighbour_unresolved;
+        verdict.punt = PuntReason.neighbour;
     }
 
     @id(ACTION_VIA)
-    action via(ipv4_t next_hop) {
-        verdict.next_hop = next_hop;
+    action via(neighbour_id_t neighbour) {
+        verdict.neighbour = neighbour;
     }
 
     @defaultonly
@@ -50,15 +54,15 @@ control Forward(inout headers_t hdr, inout verdict_t verdict) {
 
     @id(TABLE_NEIGHBOURS)
     table neighbours {
-        key = { verdict.next_hop : exact @name("next_hop"); }
+        key = { verdict.neighbour : exact @name("neighbour"); }
         actions = { set_neighbour; unresolved; }
         const default_action = unresolved;
         size = NEIGHBOURS;
     }
 
     apply {
-        if (routes.apply().hit) {
-            neighbours.apply();
+        switch (routes.apply().action_run) {
+            via: { neighbours.apply(); }
         }
     }
 }

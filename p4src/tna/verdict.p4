@@ -31,7 +31,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = meta.ingress_port;
         hdr.packet_in.reason = (bit<8>)verdict.punt;
-        hdr.packet_in.next_hop = verdict.next_hop;
+        hdr.packet_in.neighbour = verdict.neighbour;
         for_tm.copy_to_cpu = 1;
         for_tm.bypass_egress = 1;
         for_deparser.drop_ctl = NO_UNICAST;

@@ -36,7 +36,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             hdr.packet_in.setValid();
             hdr.packet_in.ingress_port = meta.ingress_port;
             hdr.packet_in.reason = (bit<8>)verdict.punt;
-            hdr.packet_in.next_hop = verdict.next_hop;
+            hdr.packet_in.neighbour = verdict.neighbour;
             intrinsic.egress_spec = (bit<9>)CPU_PORT;
         } else if (verdict.punt == PuntReason.arp
                    || (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset

@@ -323,9 +323,12 @@ class StageTest(BaseTest):
         expected: Packet | bytes,
         *changes: Changes,
         drop: DropReason = DropReason.NONE,
-        next_hop: str = "0.0.0.0",
+        next_hop: str | None = None,
     ) -> None:
-        """Send a frame; assert that the controller receives `expected`, and that the packet's verdict is `drop`."""
+        """Send a frame; assert that the controller receives `expected`, and that the packet's verdict is `drop`.
+
+        `next_hop`: the unresolved next hop whose id the controller receives; None: id 0.
+        """
         outcome = self.exchange(port, frame)
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, changes)
@@ -333,7 +336,7 @@ class StageTest(BaseTest):
         self.assertEqual(packet.payload.hex(" ", 2), self.padded(octets(expected)).hex(" ", 2))
         self.assertEqual(packet["ingress_port"], self.switch.number(port))
         self.assertEqual(packet["reason"], reason)
-        self.assertEqual(packet["next_hop"], int(from_text(next_hop)))
+        self.assertEqual(packet["neighbour"], 0 if next_hop is None else entries.neighbour_id(next_hop))
 
     def reports_sender(
         self,

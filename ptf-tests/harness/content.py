@@ -146,12 +146,8 @@ class ContentTest(StageTest):
         shop = SHOP
         self.insert(
             *(entries.server(server) for server in SERVERS),
-            *(
-                entries.neighbour(
-                    agent.host.address, self.switch.number(agent.host.port), agent.host.port.mac, agent.host.mac
-                )
-                for agent in (AGENT_1, AGENT_2)
-            ),
+            *(self.switch.neighbour(agent.host) for agent in (AGENT_1, AGENT_2)),
+            *(entries.host_route(agent.host.address) for agent in (AGENT_1, AGENT_2)),
         )
         self.insert(
             entries.content(shop),

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from finsy import P4IndirectAction, P4MeterConfig, P4MeterEntry, P4TableAction, P4TableEntry, P4TableMatch
+from sluice.addresses import from_text
 from sluice.balance.looks import seen_together, sought_idle
 from sluice.names import Action, Meter, Table
 
@@ -32,17 +34,37 @@ def owned(address: str) -> P4TableEntry:
     return _entry(Table.OWNED, {"address": address}, Action.IS_OWNED)
 
 
+def neighbour_id(address: str) -> int:
+    """Return the id that tests assign to a next hop: its address's last two bytes, which differ for all next hops."""
+    return int(from_text(address)) & 0xFFFF
+
+
 def route(prefix: str, next_hop: str | None) -> P4TableEntry:
     """Return the route of a prefix, which is directly connected (`next_hop` is None) or reached by a next hop."""
     match = {"destination": prefix}
     if next_hop is None:
         return _entry(Table.ROUTES, match, Action.CONNECTED)
-    return _entry(Table.ROUTES, match, Action.VIA, next_hop=next_hop)
+    return _entry(Table.ROUTES, match, Action.VIA, neighbour=neighbour_id(next_hop))
+
+
+def host_route(address: str) -> P4TableEntry:
+    """Return the route of a neighbour's address, which leads to the neighbour itself. The entry has the note by which a
+    controller adopts it."""
+    return replace(route(f"{address}/32", address), metadata=address.encode())
 
 
 def neighbour(address: str, number: int, src: str, dst: str) -> P4TableEntry:
-    """Return the entry of a next hop: its port, the router's MAC address at the port, the next hop's MAC address."""
-    return _entry(Table.NEIGHBOURS, {"next_hop": address}, Action.SET_NEIGHBOUR, port=number, src=src, dst=dst)
+    """Return the entry of a next hop: its port, the router's MAC address at the port, the next hop's MAC address. The
+    entry has the note by which a controller adopts it."""
+    entry = _entry(
+        Table.NEIGHBOURS,
+        {"neighbour": neighbour_id(address)},
+        Action.SET_NEIGHBOUR,
+        port=number,
+        src=src,
+        dst=dst,
+    )
+    return replace(entry, metadata=address.encode())
 
 
 def set_vlan(number: int, vlan: int) -> P4TableEntry:

@@ -177,6 +177,7 @@ class Switch:
         base += [entries.owned(address) for address in plan.OWNED]
         base += [entries.route(prefix, next_hop) for prefix, next_hop in plan.ROUTES]
         base += [self.neighbour(host) for host in plan.HOSTS]
+        base += [entries.host_route(host.address) for host in plan.HOSTS]
         for service in plan.SERVICES:
             base.append(entries.service(service))
             for server in service.servers:
@@ -190,7 +191,7 @@ class Switch:
         return base
 
     def neighbour(self, host: plan.Host) -> P4TableEntry:
-        """Return the entry that makes a host reachable."""
+        """Return the entry of a host as a next hop; its host route leads there."""
         return entries.neighbour(host.address, self.number(host.port), host.port.mac, host.mac)
 
     def insert(self, items: Iterable[P4TableEntry]) -> None:

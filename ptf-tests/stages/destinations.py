@@ -134,7 +134,7 @@ class HostOfNoService(Crowd):
     """A host without a service can be a destination, on any port; segments other than SYNs are forwarded."""
 
     def runTest(self) -> None:
-        self.insert(self.switch.neighbour(BYSTANDER))
+        self.insert(self.switch.neighbour(BYSTANDER), entries.host_route(BYSTANDER.address))
         self.watch(BYSTANDER.address, HOT)
         self.limit(2)
         self.passes(BYSTANDER, segment(BYSTANDER.address, port=80), admitted(HOT))

@@ -76,7 +76,7 @@ class NoRouteToServer(StageTest):
     """A SYN to a server without a route is pinned, but does not count for the server, which never receives it."""
 
     def runTest(self) -> None:
-        self.delete(entries.route(S1_HOST.port.network, None))
+        self.delete(entries.host_route(S1_HOST.address), entries.route(S1_HOST.port.network, None))
         flow = Flow(WEB, S1)
         counts = [(Counter.OFFERED, WEB.id), (Counter.CLAIMED, WEB.id)]
         self.drops(CLIENT, flow.syn(), DropReason.NO_ROUTE, counts)
@@ -84,16 +84,16 @@ class NoRouteToServer(StageTest):
 
 
 class Unresolved(StageTest):
-    """A packet to a neighbour without an entry is dropped; the controller receives it with the next hop to resolve."""
+    """A packet to a host that is no neighbour yet is dropped; the controller receives it, with 0 as its next hop."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT)
         expected = changed(frame, IP_ttl=63)
-        self.punts(CLIENT, frame, PuntReason.NEIGHBOUR, expected, drop=DropReason.NEIGHBOUR_UNRESOLVED, next_hop=ABSENT)
+        self.punts(CLIENT, frame, PuntReason.NEIGHBOUR, expected, drop=DropReason.NEIGHBOUR_UNRESOLVED)
 
 
 class UnresolvedGateway(StageTest):
-    """If the next hop is a gateway, the controller must resolve the gateway's address, not the destination's."""
+    """If the next hop is a gateway, the controller receives the gateway's id: it must resolve the gateway's address."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.8.1")

@@ -163,7 +163,7 @@ class ControlledTest(StageTest):
     def known(self) -> set[str]:
         """Return the addresses of the switch's neighbour entries."""
         entities = self.switch.client.find([P4TableEntry(Table.NEIGHBOURS)])
-        return {".".join(map(str, e.table_entry.match[0].exact.value.rjust(4, b"\0"))) for e in entities}
+        return {e.table_entry.metadata.decode() for e in entities}
 
 
 class ServerMoves(ControlledTest):

@@ -130,7 +130,6 @@ class PuntLimitedKeepsReason(Punting):
             PuntReason.NEIGHBOUR,
             changed(frame, IP_ttl=63),
             drop=DropReason.NEIGHBOUR_UNRESOLVED,
-            next_hop=ABSENT,
         )
         self.spent()
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.NEIGHBOUR_UNRESOLVED, PuntReason.NEIGHBOUR)

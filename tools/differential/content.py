@@ -11,7 +11,7 @@ from sluice.names import ETHERTYPE_SPLICE, ORDER_SPLICE, Remember, Turn
 
 from . import frames, world
 from .frames import ACK, FLAGS, PUSH, RESET, SYN, SYN_ACK
-from .world import CLIENTS, DAYS, NETWORKS, SERVER_HOSTS, TCP, VIPS, Key, host_mac, ipv4, router_mac
+from .world import CLIENTS, DAYS, NETWORKS, SERVER_HOSTS, TCP, VIPS, Key, host_mac, ipv4
 
 CONTENT = (VIPS[1], 8080)
 SERVICE = 11
@@ -54,8 +54,7 @@ class World(world.World):
             behind = PORT_OF[number]
             match: dict[str, world.Value] = {"port": behind, "address": address, "service_port": port}
             made.append(self._entry("agents", match, "set_agent", {"agent": number, "address": host}))
-            args = {"port": behind, "src": router_mac(behind), "dst": host_mac(host)}
-            made.append(self._entry("neighbours", {"next_hop": host}, "set_neighbour", args))
+            made += [self._neighbour(behind, host), self._via({"destination": (host, 32)}, host)]
         for number, (host, at, action) in {
             **{number: (host, port, "from_server") for number, host in AGENTS.items()},
             **{number: (*end, "from_content") for number, end in SERVERS.items()},

@@ -19,7 +19,8 @@ Only frames and entries that both can treat alike are used. What a Tofino cannot
   sent.
 - A refused SYN with IPv4 options gets no RST: such SYNs are not sent.
 - Tofino compares loads by logarithms but the twin compares them exactly, so no service compares a second server.
-- Tofino's ledger (its packet counts) is in egress, so every next hop has a neighbour entry.
+- Tofino's ledger (its packet counts) is in egress, so every next hop has a neighbour entry, and every host a
+  host route.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from topo.testbed.entities import Value
 
 from . import frames, world
 from .side import State
-from .world import CLIENTS, OTHERS, SERVER_HOSTS, SERVERS, TCP, TIMERS, UDP, Key, host_mac, router_mac
+from .world import CLIENTS, OTHERS, SERVER_HOSTS, SERVERS, TCP, TIMERS, UDP, Key
 
 LEAST_FRAME = 60
 """Length of the shortest Ethernet frame in bytes, without the frame checksum (IEEE 802.3, 3.2.8)."""
@@ -102,23 +103,20 @@ class World(world.World):
         return {**member, "others_id": 0} if "others_id" in member else member
 
     def _foundation(self) -> list[tuple[Key, p4r.Entity]]:
-        return [made for made in super()._foundation() if made[0][0] != "neighbours"]
+        return [made for made in super()._foundation() if not self._is_lasting(made[0])]
 
     def start(self) -> list[p4r.Update]:
-        """Return the writes for a working router. Later changes never remove the neighbour entries."""
-        neighbours = (
-            self._entry(
-                "neighbours",
-                {"next_hop": host},
-                "set_neighbour",
-                {"port": frames.port_of(host), "src": router_mac(frames.port_of(host)), "dst": host_mac(host)},
-            )
-            for host in (*CLIENTS, *SERVER_HOSTS, *OTHERS)
-        )
-        return [*map(self._set, neighbours), *super().start()]
+        """Return the writes for a working router. Later changes never remove a neighbour's entry or host route."""
+        lasting = [self._neighbour(frames.port_of(host), host) for host in (*CLIENTS, *SERVER_HOSTS, *OTHERS)]
+        lasting += [made for made in super()._foundation() if made[0][0] == "routes" and self._is_lasting(made[0])]
+        return [*map(self._set, lasting), *super().start()]
+
+    def _is_lasting(self, key: Key) -> bool:
+        table, ((_, value), *_) = key
+        return table == "neighbours" or (table == "routes" and isinstance(value, tuple) and value[1] == 32)
 
     def _next_hop(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
-        return self._via(match)
+        return self._some_via(match)
 
     def _draining(self) -> tuple[Key, p4r.Entity]:
         return self._destination()

@@ -25,6 +25,11 @@ def router_mac(port: int) -> int:
     return 0x020000000001 | port << 8
 
 
+def neighbour_id(address: int) -> int:
+    """Return the id of a host as a next hop: its address's last two bytes, which differ for all hosts."""
+    return address & 0xFFFF
+
+
 def host_mac(address: int) -> int:
     """Return the MAC address of the host with an IPv4 address."""
     return 0x020000000000 | address & 0xFFFFFF
@@ -118,12 +123,11 @@ class World:
             made.append(self._entry("routes", {"destination": (network, 24)}, "connected", {}))
         gateways = ((ipv4("20.0.0.0"), 8, CLIENTS[3]), (ipv4("192.168.0.0"), 16, OTHERS[2]))
         for prefix, length, hop in gateways:
-            made.append(self._entry("routes", {"destination": (prefix, length)}, "via", {"next_hop": hop}))
+            made.append(self._via({"destination": (prefix, length)}, hop))
         for port, network in NETWORKS.items():
             for host in (*CLIENTS, *SERVER_HOSTS, *OTHERS):
                 if host & 0xFFFFFF00 == network:
-                    args = {"port": port, "src": router_mac(port), "dst": host_mac(host)}
-                    made.append(self._entry("neighbours", {"next_hop": host}, "set_neighbour", args))
+                    made += [self._neighbour(port, host), self._via({"destination": (host, 32)}, host)]
         for number, at in SERVICES.items():
             args = {"service": number, "shares": self.rng.choice((0, 37, 256, 65535))}
             made.append(self._entry("services", endpoint(*at), "to_service", args))
@@ -136,6 +140,11 @@ class World:
             args = {"address": host, "port": port, "draining": 0}
             made.append(self._entry("servers", {"server": number}, "to_server", args))
         return made
+
+    def _neighbour(self, port: int, host: int) -> tuple[Key, p4r.Entity]:
+        """Return the entry of a neighbour."""
+        args = {"port": port, "src": router_mac(port), "dst": host_mac(host)}
+        return self._entry("neighbours", {"neighbour": neighbour_id(host)}, "set_neighbour", args)
 
     def _entry(
         self, table: str, match: Mapping[str, Value], action: str, args: Mapping[str, int]
@@ -232,20 +241,31 @@ class World:
         return self._set(made)
 
     def _route(self) -> p4r.Update:
-        """Change the route of a prefix of random length around an address that occurs in packets."""
+        """Change the route of a prefix of random length around an address that occurs in packets.
+
+        In half of the cases the prefix is the address itself, because a host route hides the routes of shorter
+        prefixes.
+        """
         address = self.rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, ipv4("192.168.7.7")))
-        length = self.rng.randint(1, 32)
+        length = self.rng.choice((32, self.rng.randint(1, 31)))
         prefix = address >> (32 - length) << (32 - length)
         made = self._next_hop({"destination": (prefix, length)})
-        if made[0] in self.there:
+        if made[0] in self.there and not self._is_lasting(made[0]):
             return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))
         return self._set(made)
 
-    def _next_hop(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
-        return self._entry("routes", match, "connected", {}) if self.rng.random() < 0.5 else self._via(match)
+    def _is_lasting(self, key: Key) -> bool:
+        """Return whether random changes never remove an entry; they may change its action."""
+        return False
 
-    def _via(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
-        return self._entry("routes", match, "via", {"next_hop": self.rng.choice((*CLIENTS, *OTHERS))})
+    def _next_hop(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
+        return self._entry("routes", match, "connected", {}) if self.rng.random() < 0.5 else self._some_via(match)
+
+    def _some_via(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
+        return self._via(match, self.rng.choice((*CLIENTS, *OTHERS)))
+
+    def _via(self, match: Mapping[str, Value], host: int) -> tuple[Key, p4r.Entity]:
+        return self._entry("routes", match, "via", {"neighbour": neighbour_id(host)})
 
     def _meter(self) -> p4r.Update:
         """Configure a meter with a burst but a rate of zero; such a meter admits a fixed number of packets, regardless

@@ -145,7 +145,8 @@ COMMANDS = """\
 table_add ports set_port 1 => 02:00:00:00:01:01 0
 table_add ports set_port 2 => 0x020000000201 1
 table_add routes connected 10.0.2.0/24 =>
-table_add neighbours set_neighbour 10.0.2.20 => 2 02:00:00:00:02:01 02:00:00:00:02:14
+table_add routes via 10.0.2.20/32 => 7
+table_add neighbours set_neighbour 7 => 2 02:00:00:00:02:01 02:00:00:00:02:14
 table_add nowhere set_port 1 =>
 register_write sample_next 0 77
 register_write sample_next 0 -1

@@ -174,14 +174,15 @@ FORWARDING = """
 add ports port:1 set_port(mac:0x020000000101, inside:0)
 add ports port:2 set_port(mac:0x020000000201, inside:1)
 add routes destination:0x0a000200/24 connected()
-add neighbours next_hop:0x0a000214 set_neighbour(port:2, src:0x020000000201, dst:0x020000000214)
+add routes destination:0x0a000214/31 via(neighbour:7)
+add neighbours neighbour:7 set_neighbour(port:2, src:0x020000000201, dst:0x020000000214)
 packet 1 020000000101 0200000001aa 0800 4500001c0000000040110000 0a00010a 0a000214 0001000200080000
 packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
 expect 2 020000000214 020000000201 0800 4500001c000000003f1164b4 0a00010a 0a000214 0001000200080000
 # a command after packets waits for them: the route is not there for the last one
 packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
 expect 2 0200000002** 020000000201 0800 4500001c0000
-add routes destination:0x0a000214/32 via(next_hop:0x0a000299)
+add routes destination:0x0a000214/32 via(neighbour:8)
 packet 1 020000000101 0200000001aa 0800 4500001c00000000401163b4 0a00010a 0a000214 0001000200080000
 """
 
@@ -196,7 +197,7 @@ def test_a_test_through_the_switch(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "1 passed, 0 failed, 0 skipped" in capsys.readouterr().out
     test.write_text(FORWARDING.replace("expect 2 020000000214", "expect 2 020000000215"))
     assert main([str(tmp_path)]) == 1
-    assert "failed forwarding: port 2, line 8: expected 020000000215" in capsys.readouterr().out
+    assert "failed forwarding: port 2, line 9: expected 020000000215" in capsys.readouterr().out
 
 
 COUNTING = """

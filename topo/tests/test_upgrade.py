@@ -33,7 +33,7 @@ def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) ->
     # kept.
     newer.stop()
     load.goes_on()
-    newest = net.start_version(net.version("newest", ROUTES, 8192))
+    newest = net.start_version(net.version("newest", ROUTES, 16384))
     assert newest.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
     assert "asking the switch to replace its program and to keep its state" in newest.output()
     load.goes_on()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sluice.addresses import BROADCAST, Address
 from sluice.balance import weight_sum
 from sluice.balance.options import LARGEST
-from sluice.names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
+from sluice.names import DESTINATIONS, PREFIXES, SELECTOR_SIZE, SERVERS, SERVICES
 from sluice.news import MODES
 
 from . import contentcheck, listenercheck, resourcescheck
@@ -306,7 +306,7 @@ def _sizes(config: Config) -> Iterator[Finding]:
     for key, number, what, most in (
         ("services", servers, "servers", SERVERS - 1),
         ("services", len(config.services), "services", SERVICES - 1),
-        ("routes", len(prefixes), "prefixes with the interfaces'", ROUTES),
+        ("routes", len(prefixes), "prefixes with the interfaces'", PREFIXES),
     ):
         if number > most:
             text = f"{number} {what}; the program holds {most}"

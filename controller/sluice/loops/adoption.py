@@ -21,6 +21,7 @@ def adopt(world: World, snapshot: Readback, now_s: float) -> None:
         world.plan = _plan_of(world, snapshot)
         world.drained = set(snapshot.draining).intersection(s.id for s in world.plan.servers if not s.drain)
         world.leave_none_empty()
+    world.neighbour_ids.adopt(snapshot.neighbour_ids, snapshot.used_ids)
     for address, neighbour in snapshot.neighbours.items():
         if world.believable(address, neighbour):
             world.neighbours.adopt(address, neighbour)

@@ -16,8 +16,8 @@ import asyncio
 
 from finsy import P4PacketIn
 
-from sluice.addresses import IPV4_BITS, Address, from_number
-from sluice.frames import addressed, arp_request, time_exceeded
+from sluice.addresses import Address
+from sluice.frames import addressed, arp_request, destination, time_exceeded
 from sluice.log import logger
 from sluice.names import PuntReason, Table
 from sluice.switch.answers import Sender, senders
@@ -30,7 +30,8 @@ from .world import World
 
 _log = logger("neighbours")
 
-TABLES = frozenset({Table.NEIGHBOURS, Table.AGENTS})
+TABLES = frozenset({Table.NEIGHBOURS, Table.ROUTES, Table.AGENTS})
+"""The tables whose entries depend on the places of neighbours."""
 
 
 class Neighbours:
@@ -69,7 +70,7 @@ class Neighbours:
                     case PuntReason.TTL:
                         await self._answer(packet)
                     case PuntReason.NEIGHBOUR:
-                        await self._unresolved(from_number(packet["next_hop"], IPV4_BITS), packet.payload)
+                        await self._unresolved(self._next_hop(packet), packet.payload)
                     case unknown:
                         _log.warning("packet with an unknown reason", extra={"reason": unknown})
 
@@ -104,10 +105,16 @@ class Neighbours:
             sender.address, sender.place, now, asks_us=sender.asks_us
         )
 
-    async def _unresolved(self, address: Address, frame: bytes) -> None:
+    def _next_hop(self, packet: P4PacketIn) -> Address | None:
+        """Return the address of an unresolved packet's next hop; None if it has been freed, or the packet is too
+        short."""
+        number = packet["neighbour"]
+        return self._world.neighbour_ids.address(number) if number else destination(packet.payload)
+
+    async def _unresolved(self, address: Address | None, frame: bytes) -> None:
         """Resolve a frame's next hop, for which the switch has no entry. Send the frame once the next hop's place is
         known."""
-        if not self._world.plan.interfaces_towards(address):
+        if address is None or not self._world.plan.interfaces_towards(address):
             return
         now = asyncio.get_running_loop().time()
         place = self._world.neighbours.unresolved(address, now)

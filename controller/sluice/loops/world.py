@@ -14,6 +14,7 @@ from sluice.addresses import Address
 from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
+from sluice.switch.neighbourids import NeighbourIds
 from sluice.switch.plan import Endpoint, InstalledServer, Plan, Server, Service, make_plan
 from sluice.switch.reconcile import Readback
 from sluice.switch.registers import Registers
@@ -132,6 +133,7 @@ class World:
     config: Config
     plan: Plan
     neighbours: NeighbourTable
+    neighbour_ids: NeighbourIds
     idle_s: float
     """Seconds for which an idle connection keeps its slot at present."""
     features: tuple[Feature, ...] = ()
@@ -151,7 +153,7 @@ class World:
         known."""
         times = config.neighbours
         table = NeighbourTable(times.refresh_s, times.retry_s, times.forget_after, NEIGHBOURS)
-        world = cls(config, make_plan(config), table, config.connections.idle_s)
+        world = cls(config, make_plan(config), table, NeighbourIds(), config.connections.idle_s)
         world.neighbours.want(world.plan.wanted_neighbours)
         for kind in kinds:
             world.features += (kind(world),)
@@ -169,12 +171,14 @@ class World:
     def state(self, *services: Service) -> State:
         """Return the desired state of the switch. With ``services``, return only the part that decisions on these
         services can change."""
+        known = self.neighbours.known
         state = State(
             plan=replace(self.plan, services=services, retired=()) if services else self.plan,
             weights={},
             draining=frozenset(self.drained),
             idle_s=self.idle_s,
-            neighbours=self.neighbours.known,
+            neighbours=known,
+            neighbour_ids=self.neighbour_ids.assign({*known, *self.plan.wanted_neighbours}),
             is_complete=not services,
         )
         for feature in self.features:

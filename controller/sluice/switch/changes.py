@@ -21,9 +21,10 @@ _SIGNS = {p4r.Update.INSERT: "+", p4r.Update.MODIFY: "~", p4r.Update.DELETE: "-"
 
 
 class _Names:
-    """Names of services and servers by their numbers, in the plans before and after the change."""
+    """Names of services, servers and neighbours by their numbers, before and after the change."""
 
-    def __init__(self, *plans: Plan) -> None:
+    def __init__(self, neighbours: Mapping[int, str], *plans: Plan) -> None:
+        self._neighbours = neighbours
         self._services = {service.id: service.name for plan in plans for service in plan.services}
         self._servers: dict[int, str] = {}
         for plan in plans:
@@ -35,8 +36,10 @@ class _Names:
         if isinstance(value, tuple):
             number, length = value
             return f"{from_number(number, IPV4_BITS)}/{length}"
-        if field in ("address", "next_hop"):
+        if field == "address":
             return str(from_number(value, IPV4_BITS))
+        if field == "neighbour":
+            return self._neighbours.get(value, str(value))
         if field.endswith("mac"):
             return value.to_bytes(6, "big").hex(":")
         names = self._services if field == "service" else self._servers if field == "server" or choice else {}
@@ -48,7 +51,9 @@ def describe(session: Session, readback: Readback, state: State, before: Plan) -
 
     ``before``: the plan whose names describe the switch's present entries. Raises SwitchError.
     """
-    schema, names = session.pipeline.schema, _Names(before, state.plan)
+    schema = session.pipeline.schema
+    ids = [*readback.neighbour_ids.items(), *state.neighbour_ids.items()]
+    names = _Names({number: str(address) for address, number in ids}, before, state.plan)
     changes = changes_of(session, readback, state)
     lines: list[str] = []
     for update in changes.updates:

@@ -170,11 +170,31 @@ class Plan:
         return [i for i in self.config.interfaces if address in i.address.network and not _is_reserved(i, address)]
 
     def next_hop(self, address: Address) -> Address | None:
-        """Return the neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
-        prefixes = [(i.address.network, address) for i in self.config.interfaces]
-        prefixes += [(route.to, route.via) for route in self.config.routes]
-        matching = [(network.prefixlen, hop) for network, hop in prefixes if address in network]
-        return max(matching, key=lambda match: match[0])[1] if matching else None
+        """Return the neighbour through which ``address`` is reached, by the longest prefix; None without a route.
+
+        O(number of different prefix lengths).
+        """
+        for length, hops in self._prefixes[address.version]:
+            prefix = int(address) >> (address.max_prefixlen - length)
+            if prefix in hops:
+                return hops[prefix] or address
+        return None
+
+    @cached_property
+    def _prefixes(self) -> Mapping[int, list[tuple[int, dict[int, Address | None]]]]:
+        """The routes by IP version and then, from the longest prefix to the shortest, by prefix length.
+
+        The routes of a length are given by prefix, as a number: the next hop, or None for a connected subnet.
+        """
+        hops: dict[tuple[int, int], dict[int, Address | None]] = {}
+        routes = [(route.to, route.via) for route in self.config.routes]
+        for network, hop in [*routes, *((i.address.network, None) for i in self.config.interfaces)]:
+            prefix = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
+            hops.setdefault((network.version, network.prefixlen), {})[prefix] = hop
+        longest_first = sorted(hops.items(), key=lambda item: item[0], reverse=True)
+        return {
+            version: [(length, routes) for (of, length), routes in longest_first if of == version] for version in (4, 6)
+        }
 
     def is_inside(self, interface: InterfaceConfig) -> bool:
         """Return whether servers or watched hosts are behind this port: the configured value, else whether a route to
@@ -185,11 +205,11 @@ class Plan:
         addresses = (*(server.address for server in self.servers), *(host.address for host in watched))
         return any(hop in interface.address.network for a in addresses if (hop := self.next_hop(a)) is not None)
 
-    @property
-    def wanted_neighbours(self) -> set[Address]:
+    @cached_property
+    def wanted_neighbours(self) -> frozenset[Address]:
         """The next hops whose MAC addresses the controller must resolve: gateways, and the next hops towards all
         servers."""
-        hops = {route.via for route in self.config.routes}
+        hops = frozenset(route.via for route in self.config.routes)
         return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
 
 

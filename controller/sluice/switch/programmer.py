@@ -31,6 +31,7 @@ from sluice.names import Counter, DropReason, Register
 from .choice import program_for
 from .errors import SwitchError
 from .ledger import read_ledger
+from .neighbourids import NeighbourIds
 from .plan import Plan, Server, Service, make_plan
 from .reconcile import Readback, read_back, reconcile
 from .registers import Registers, open_registers
@@ -52,7 +53,16 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
         weights[service.id] = largest_remainder(fair_shares(members))
     second_look = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
     rules = Rules().following(config)
-    return State(plan=plan, weights=weights, second_look=second_look, rules=rules, neighbours=_placed(neighbours or {}))
+    state = State(plan=plan, weights=weights, second_look=second_look, rules=rules)
+    return _with_neighbours(state, _placed(neighbours or {}))
+
+
+def _with_neighbours(state: State, places: Mapping[Address, Neighbour]) -> State:
+    """Return a state with these places of next hops. Next hops keep the ids that they have in ``state``."""
+    ids = NeighbourIds()
+    ids.adopt(state.neighbour_ids, state.neighbour_ids.values())
+    assigned = ids.assign({*places, *(route.via for route in state.plan.config.routes)})
+    return replace(state, neighbours=places, neighbour_ids=assigned)
 
 
 def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbour]:
@@ -171,14 +181,17 @@ class Programmer:
         if ejected is not None:
             state = replace(state, ejected=frozenset(self.server(*pair).id for pair in ejected))
         if neighbours is not None:
-            state = replace(state, neighbours=_placed(neighbours))
+            state = _with_neighbours(state, _placed(neighbours))
         self.state = state
         return self._reconcile()
 
     def reconfigure(self, config: Config) -> int:
         """Program another configuration, with weights by capacity. Returns the number of updates written."""
         self._config = config
-        self.state = replace(initial_state(config), neighbours=self.state.neighbours)
+        before = self.state
+        self.state = _with_neighbours(
+            replace(initial_state(config), neighbour_ids=before.neighbour_ids), before.neighbours
+        )
         return self._reconcile()
 
     def _reconcile(self) -> int:

@@ -44,8 +44,8 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.PORTS, ports.entries),
     (Table.OWNED, local.entries),
     (Table.EGRESS_VLAN, forward.vlans),
-    (Table.ROUTES, forward.routes),
     (Table.NEIGHBOURS, forward.neighbours),
+    (Table.ROUTES, forward.routes),
     (Table.TIMERS, connections.timers),
     (Table.SERVERS, translate.entries),
     (Table.AGENTS, agents.entries),
@@ -94,6 +94,9 @@ class Readback:
     rules: Rules | None = None
     """Rules of the content services; None if no entry notes them."""
     neighbours: dict[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
+    neighbour_ids: dict[Address, int] = field(default_factory=dict[Address, int])
+    used_ids: set[int] = field(default_factory=set[int])
+    """Ids of neighbours that any entry of the tables NEIGHBOURS and ROUTES contains."""
     destinations: dict[Address, int] = field(default_factory=dict[Address, int])
     limits: dict[Address, float] = field(default_factory=dict[Address, float])
     """Limits, in connections per second, that an earlier controller's flash-crowd control had set."""
@@ -299,8 +302,14 @@ def _interpret(session: Session, readback: Readback) -> None:
                 draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
                 unwilling |= {match[1]} if params[2] else set()
             case Table.NEIGHBOURS:
-                mac = params[2].to_bytes(6, "big").hex(":")
-                readback.neighbours[from_number(match[1], IPV4_BITS)] = Neighbour(params[0], mac)
+                readback.used_ids.add(match[1])
+                if (address := forward.address_noted(entry.metadata)) is not None:
+                    readback.neighbours[address] = Neighbour(params[0], params[2].to_bytes(6, "big").hex(":"))
+                    readback.neighbour_ids[address] = match[1]
+            case Table.ROUTES if params:
+                readback.used_ids.add(params[0])
+                if (address := forward.address_noted(entry.metadata)) is not None:
+                    readback.neighbour_ids[address] = params[0]
             case Table.DESTINATIONS if params[0] != destinations.UNLISTED:
                 address = from_number(match[1], IPV4_BITS)
                 readback.destinations[address] = params[0]

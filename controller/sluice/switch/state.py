@@ -76,6 +76,9 @@ class State:
     idle_s: float | None = None
     """Seconds for which an idle connection keeps its slot; None: the configured time."""
     neighbours: Mapping[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
+    """The places of resolved next hops."""
+    neighbour_ids: Mapping[Address, int] = field(default_factory=dict[Address, int])
+    """The ids of next hops: of all that the configuration needs, and of the others that are resolved."""
     crowd: Crowd = field(default_factory=Crowd)
     caps: Mapping[int, Defaults] = field(default_factory=dict[int, Defaults])
     """Default caps, for connections without a cap of their own, by server number."""

@@ -43,7 +43,7 @@ async def _asked_for(switch: FakeSwitch, address: str) -> None:
 def _mac(switch: FakeSwitch, address: str) -> str | None:
     """Return a neighbour's MAC address in the switch's table; None if the neighbour has no entry."""
     for entry in switch.entries("neighbours"):
-        if from_number(int.from_bytes(entry.match[0].exact.value), IPV4_BITS) == from_text(address):
+        if entry.metadata.decode() == address:
             return entry.action.action.params[2].value.rjust(6, b"\0").hex(":")
     return None
 
@@ -167,8 +167,7 @@ async def test_no_address_of_our_own_is_asked_for_nor_one_that_no_host_has(
     address = address.replace("10.0.0.100", "10.0.2.100")
     async with running(config):
         for hop in (address, "10.0.2.77"):
-            number = int(from_text(hop))
-            switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=number)
+            _unresolved(switch, hop)
         asked: list[str] = []
         async with asyncio.timeout(60):
             while "10.0.2.77" not in asked:
@@ -192,7 +191,7 @@ async def test_place_that_cannot_be_is_not_adopted_from_the_switch(
 
 async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()):
-        switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(from_text("10.0.2.77")))
+        _unresolved(switch, "10.0.2.77")
         await _asked_for(switch, "10.0.2.77")
         switch.arp(2, "10.0.2.77", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
@@ -231,8 +230,12 @@ async def test_asker_that_cannot_be_there_is_not_learned(
 HELD = Ether(src=SERVER, dst="02:00:00:00:00:02") / IP(src="10.0.0.100", dst="10.0.1.50") / TCP(flags="SA") / bytes(20)
 
 
-def _unresolved(switch: FakeSwitch, hop: str, frame: Any = HELD) -> None:
-    switch.packet_in(bytes(frame), ingress_port=2, reason=PuntReason.NEIGHBOUR, next_hop=int(from_text(hop)))
+def _unresolved(switch: FakeSwitch, address: str, frame: Any = HELD, neighbour: int = 0) -> None:
+    """Send the controller a packet to an address, whose next hop has this id; 0: the address itself is the next hop."""
+    packet = frame.copy()
+    packet[IP].dst = address
+    del packet[IP].chksum
+    switch.packet_in(bytes(packet), ingress_port=2, reason=PuntReason.NEIGHBOUR, neighbour=neighbour)
 
 
 async def _next(switch: FakeSwitch, layer: Any) -> tuple[int, Any]:
@@ -254,6 +257,26 @@ async def test_packet_waits_for_its_neighbour_and_leaves_unchanged_but_for_its_l
         assert (port, frame.src, frame.dst) == (1, "02:00:00:00:00:01", OTHER)
         assert bytes(frame)[12:] == bytes(HELD)[12:]
         await until(lambda: _mac(switch, "10.0.1.50") == OTHER, "the client's place")
+
+
+async def test_packet_for_a_gateway_waits_for_the_gateway(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    async with running(_asking_once(write_config())):
+        (route,) = (entry for entry in switch.entries("routes") if entry.metadata == b"10.0.1.9")
+        _unresolved(switch, "99.0.0.1", neighbour=int.from_bytes(route.action.action.params[0].value))
+        switch.arp(1, "10.0.1.9", OTHER)
+        port, frame = await _next(switch, IP)
+        assert (port, frame.dst, frame[IP].dst) == (1, OTHER, "99.0.0.1")
+
+
+@pytest.mark.parametrize("frame", [b"", bytes(20), b"\0" * 12 + b"\x08\x00" + b"\x45"])
+async def test_packet_of_an_unknown_or_no_neighbour_is_dropped(
+    switch: FakeSwitch, write_config: WriteConfig, frame: bytes
+) -> None:
+    async with running(_asking_once(write_config())):
+        for neighbour in (0, 999, 0xFFFF):
+            switch.packet_in(frame, ingress_port=2, reason=PuntReason.NEIGHBOUR, neighbour=neighbour)
+        _unresolved(switch, "10.0.2.77")
+        await _asked_for(switch, "10.0.2.77")
 
 
 async def test_packet_that_overtakes_the_entry_of_its_neighbour_is_sent_at_once(
@@ -289,7 +312,7 @@ async def test_answers_that_come_together_are_written_together(switch: FakeSwitc
     hosts = [from_text("10.0.2.100") + number for number in range(100)]
     async with running(write_config()):
         for host in hosts:
-            switch.packet_in(b"\0" * 60, ingress_port=1, reason=PuntReason.NEIGHBOUR, next_hop=int(host))
+            _unresolved(switch, str(host))
         unasked = {str(host) for host in hosts}
         async with asyncio.timeout(60):
             while unasked:
@@ -305,7 +328,7 @@ async def test_time_exceeded_is_answered(switch: FakeSwitch, write_config: Write
     probe = Ether(src=SERVER, dst="02:00:00:00:00:01") / IP(src="10.0.1.50", dst="10.0.2.2", ttl=1)
     probe = Ether(bytes(probe / UDP(sport=4000, dport=33434) / b"traceroute"))
     async with running(write_config()):
-        switch.packet_in(bytes(probe), ingress_port=1, reason=PuntReason.TTL, next_hop=0)
+        switch.packet_in(bytes(probe), ingress_port=1, reason=PuntReason.TTL, neighbour=0)
         async with asyncio.timeout(60):
             while True:
                 port, frame = await _out(switch)

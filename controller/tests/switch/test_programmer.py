@@ -61,7 +61,7 @@ def test_programs_changes_and_reads(elsewhere: Elsewhere) -> None:
         assert switch.packet_in(timeout_s=0.05) is None
 
         async def send() -> None:
-            fake.packet_in(b"frame", ingress_port=3, reason=PuntReason.TTL, next_hop=0)
+            fake.packet_in(b"frame", ingress_port=3, reason=PuntReason.TTL, neighbour=0)
 
         elsewhere.do(send())
         packet = switch.packet_in()
@@ -70,7 +70,7 @@ def test_programs_changes_and_reads(elsewhere: Elsewhere) -> None:
         switch.packet_out(b"answer", port=2)
         assert elsewhere.do(fake.packets_out.get()).payload == b"answer"
         without_routes = web(fake.address).replace("[{to: 0.0.0.0/0, via: 10.0.1.9}]", "[]")
-        assert switch.reconfigure(parse(without_routes)) == 3, "a route less, and weights and ejection as at first"
+        assert switch.reconfigure(parse(without_routes)) == 4, "two routes less, and weights and ejection as at first"
 
 
 @pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"])

@@ -87,10 +87,10 @@ async fn packets_carry_the_headers_of_p4info() {
         };
         fields.iter().map(field).collect::<Vec<_>>()
     };
-    bench.gateway.packet_in(&[0, 3, 5, 10, 0, 0, 9, 0xaa, 0xbb]);
+    bench.gateway.packet_in(&[0, 3, 5, 0, 9, 0xaa, 0xbb]);
     let FromSwitch::Packet(packet) = controller.next().await else { panic!() };
     assert_eq!(packet.payload, [0xaa, 0xbb]);
-    assert_eq!(packet.metadata, metadata(&[(1, &[3]), (2, &[5]), (3, &[10, 0, 0, 9])]));
+    assert_eq!(packet.metadata, metadata(&[(1, &[3]), (2, &[5]), (3, &[9])]));
     let packet = p4::PacketOut { payload: vec![0xcc], metadata: metadata(&[(1, &[7])]) };
     controller.send(ToSwitch::Packet(packet)).await;
     let wrong = p4::PacketOut { payload: vec![0xcc], metadata: metadata(&[(9, &[7])]) };

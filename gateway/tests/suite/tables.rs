@@ -32,7 +32,7 @@ async fn prefixes_and_default_routes() {
         let route = p4::TableEntry {
             table_id: id("routes"),
             r#match: fields,
-            action: direct(action("via", &[&[10, 9, 9, 9]])),
+            action: direct(action("via", &[&[9, 9]])),
             ..Default::default()
         };
         controller.insert(Entity::TableEntry(route.clone())).await;

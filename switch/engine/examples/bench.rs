@@ -157,10 +157,10 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         }
     }
     let prefix = |v: [u8; 4], prefix_len| KeyField::Lpm { value: v.to_vec(), prefix_len };
-    s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[10, 1, 0, 1]]);
-    s.add("routes", vec![prefix([10, 0, 0, 0], 8)], "via", &[&[10, 2, 0, 1]]);
-    for (hop, port, mac) in [([10, 1, 0, 1], SERVER_PORT, SERVER_MAC), ([10, 2, 0, 1], CLIENT_PORT, CLIENT_MAC)] {
-        s.add("neighbours", vec![exact(&hop)], "set_neighbour", &[&port.to_be_bytes(), &ROUTER_MAC, &mac]);
+    s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[1]]);
+    s.add("routes", vec![prefix([10, 0, 0, 0], 8)], "via", &[&[2]]);
+    for (hop, port, mac) in [(1, SERVER_PORT, SERVER_MAC), (2, CLIENT_PORT, CLIENT_MAC)] {
+        s.add("neighbours", vec![exact(&[hop])], "set_neighbour", &[&port.to_be_bytes(), &ROUTER_MAC, &mac]);
     }
     s
 }

@@ -111,10 +111,11 @@ impl Both {
                 self.add("origins", key, "from_server", &[&[i], &[1], &address(1), &[0, 7]]);
             }
         }
-        let subnet = KeyField::Lpm { value: address(0).to_vec(), prefix_len: 24 };
-        self.add("routes", vec![subnet], "connected", &[]);
+        let prefix = |address: [u8; 4], prefix_len| KeyField::Lpm { value: address.to_vec(), prefix_len };
+        self.add("routes", vec![prefix(address(0), 24)], "connected", &[]);
         for i in 3..12 {
-            self.add("neighbours", vec![exact(&address(i))], "set_neighbour", &[&[i], &ROUTER, &[2, 0, 0, 0, 1, i]]);
+            self.add("routes", vec![prefix(address(i), 32)], "via", &[&[i]]);
+            self.add("neighbours", vec![exact(&[i])], "set_neighbour", &[&[i], &ROUTER, &[2, 0, 0, 0, 1, i]]);
         }
     }
 

@@ -1,0 +1,110 @@
+"""Tests of routes and neighbours, and of the ids by which routes lead to neighbours."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from configs import web
+from sluice.addresses import IPV4_BITS, Address, from_number, from_text
+from sluice.config.load import parse
+from sluice.names import Action
+from sluice.switch.forward import neighbours, routes
+from sluice.switch.neighbourids import LARGEST, NeighbourIds
+from sluice.switch.programmer import initial_state
+from sluice.switch.state import State
+
+A, B, C = map(from_text, ("10.0.2.2", "10.0.2.3", "2001:db8::1"))
+
+
+def _state(more: str = "") -> State:
+    """Return a state with a neighbour at 10.0.2.2, and further routes besides the one through 10.0.1.9."""
+    text = web().replace("via: 10.0.1.9}]", f"via: 10.0.1.9}}{more}]")
+    return initial_state(parse(text), {"10.0.2.2": (2, "02:aa:00:00:00:02")})
+
+
+def _hops(state: State) -> dict[str, Any]:
+    """Return the next hop's id of every route, by prefix; None if the prefix is directly connected."""
+    return {
+        str((entry.match or {}).get("destination", "0.0.0.0/0")): (
+            entry.action.args["neighbour"] if entry.action.name == Action.VIA else None
+        )
+        for entry in routes(state)
+    }
+
+
+def test_routes_lead_to_ids_and_a_neighbour_has_a_host_route() -> None:
+    state = _state()
+    gateway, host = (state.neighbour_ids[from_text(address)] for address in ("10.0.1.9", "10.0.2.2"))
+    assert gateway != host
+    assert _hops(state) == {
+        "0.0.0.0/0": gateway,
+        "10.0.1.0/24": None,
+        "10.0.2.0/24": None,
+        "10.0.3.0/24": None,
+        "10.0.1.9/32": gateway,
+        "10.0.2.2/32": host,
+    }
+    (entry,) = neighbours(state)
+    assert entry.match is not None
+    assert (entry.match["neighbour"], entry.metadata) == (host, b"10.0.2.2")
+
+
+@pytest.mark.parametrize("to", ["10.0.2.0/25", "10.0.2.2/32"])
+def test_a_configured_route_for_a_neighbours_address_is_not_hidden_by_a_host_route(to: str) -> None:
+    state = _state(f", {{to: {to}, via: 10.0.3.9}}")
+    through = state.neighbour_ids[from_text("10.0.3.9")]
+    assert {prefix: hop for prefix, hop in _hops(state).items() if prefix.startswith("10.0.2.")} == {
+        "10.0.2.0/24": None,
+        to: through,
+    }
+
+
+def test_the_longest_prefix_leads_to_the_next_hop() -> None:
+    plan = _state(", {to: 99.0.0.0/8, via: 10.0.1.8}, {to: 99.1.0.0/16, via: 10.0.2.2}").plan
+    for address, hop in (
+        ("99.1.2.3", "10.0.2.2"),
+        ("99.2.2.3", "10.0.1.8"),
+        ("98.0.0.1", "10.0.1.9"),
+        ("10.0.2.9", "10.0.2.9"),
+    ):
+        assert plan.next_hop(from_text(address)) == from_text(hop)
+    assert plan.next_hop(C) is None
+
+
+def test_ids_stay_and_freed_ids_are_assigned_last() -> None:
+    ids = NeighbourIds()
+    assert ids.assign([A, C]) == {A: 1, C: 2}
+    assert ids.assign([B, C]) == {B: 3, C: 2}
+    assert [ids.address(number) for number in range(4)] == [None, None, C, B]
+    assert ids.assign([A, B, C]) == {A: 4, B: 3, C: 2}
+
+
+def test_adopted_ids_are_taken_over_and_ids_in_use_are_avoided() -> None:
+    ids = NeighbourIds()
+    ids.adopt({A: 7, B: 9}, used={7, 9, 12})
+    assert ids.assign([A, C]) == {A: 7, C: 13}
+    ids.adopt({A: 8, B: 7}, used={7, 8})
+    assert ids.assign([A, B, C]) == {A: 7, B: 14, C: 13}
+
+
+def test_ids_wrap_and_end() -> None:
+    ids = NeighbourIds()
+    ids.adopt({}, used={LARGEST})
+    assert ids.assign([A]) == {A: 1}
+    with pytest.raises(OverflowError, match="65535"):
+        ids.assign([from_number(number, IPV4_BITS) for number in range(LARGEST + 1)])
+
+
+def test_ids_are_different_and_stay_in_random_histories() -> None:
+    for seed in range(50):
+        rng, ids, before = random.Random(seed), NeighbourIds(), dict[Address, int]()
+        for _ in range(40):
+            chosen = {from_number(rng.randrange(12), IPV4_BITS) for _ in range(rng.randrange(8))}
+            after = ids.assign(chosen)
+            assert after.keys() == chosen
+            assert len(set(after.values())) == len(after)
+            assert all(after[address] == number for address, number in before.items() if address in chosen)
+            assert not {number for address, number in after.items() if address not in before} & set(before.values())
+            before = dict(after)
