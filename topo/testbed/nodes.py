@@ -237,10 +237,10 @@ class TofinoSwitch(_OfKind):
     """Tofino's model and driver from an installation of open-p4studio, controlled through the gateway sluice-tofino."""
 
     kind, program = TOFINO, TOFINO.program
-    load_share, size_share = 0.1, 0.01
+    load_share, size_share = 0.08, 0.01
     """Load and file sizes are small because the model forwards only some 450 packets/s. A connection for a page of one
     segment has ten packets."""
-    server_share = 0.06
+    server_share = 0.05
     """The servers have few CPUs because a page of one segment needs less CPU time than the usual page of 100 KB."""
     spared_mean_ms = 50.0
     """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
