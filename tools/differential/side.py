@@ -85,8 +85,8 @@ class Side:
         self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an
-        answer."""
+        """Write updates; return the status code of each, or () if all were accepted. Raises Refused if the
+        switch cannot be reached."""
         assert self.client
         return answer_to(self.client, updates)
 
@@ -149,7 +149,8 @@ def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
 
 
 def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-    """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an answer."""
+    """Write updates; return the status code of each, or () if all were accepted. Raises Refused if the switch
+    cannot be reached."""
     try:
         client.write(updates)
     except Refused as refused:

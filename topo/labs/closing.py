@@ -94,7 +94,10 @@ def expected_races(pages: Mapping[str, Any], think_s: float) -> float:
 
 
 def configuration(idle: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """Return the controller's configuration: one service with one server."""
+    """Return the controller's configuration: one service with one server.
+
+    ``idle``: options for closing idle connections; None: they are not closed.
+    """
     more = {} if idle is None else {"resources": {"idle": dict(idle)}}
     web = service(SERVICE, VIP, [SERVER], **more)
     return switch_config((CLIENT, SERVER), [web], routes=[{"to": FAR, "via": str(CLIENT.address)}])

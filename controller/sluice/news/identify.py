@@ -45,7 +45,7 @@ class Identification:
             usual.gain = options.production.gain
 
     def clear(self) -> None:
-        """Drop all samples, because there is no alarm."""
+        """Drop all samples, and forget which destinations had few requests, because there is no alarm."""
         self.table.clear()
         self._unasked.clear()
 

@@ -32,8 +32,9 @@ HALVED_S = 3600.0
 FORGOTTEN = 1 / 16
 """A class of pauses is ignored once its weight is below this value: a single pause counts for four hours."""
 CONTROLS = 8
-"""One in this many connections, by their numbers, is not closed before the default age. Otherwise, pauses that grow
-longer than a learned age would be cut off and never be measured."""
+"""One in this many connections (those whose flow number is a multiple of it) is a control: it is not closed before the
+default age, unless an age is configured. Otherwise, pauses that grow longer than a learned age would be cut off and
+never be measured."""
 
 
 class PauseAge:

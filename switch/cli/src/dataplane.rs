@@ -79,7 +79,7 @@ pub struct DataPlane {
     busy_poll: bool,
     /// The number of packets traced so far, and the format of the trace.
     traced: Option<(u64, TraceFormat)>,
-    /// The files that replace interfaces. The thread reads them when it starts.
+    /// The capture files whose frames replace those that interfaces receive. The thread reads them when it starts.
     files: Option<Inputs>,
 }
 
