@@ -46,7 +46,8 @@ NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
 """Service counts as normal again when NORMAL_SHARE of the requests that begin within NORMAL_WINDOW_S seconds are
 answered."""
 WARM_S = 60.0
-"""Seconds at the beginning of a run without a crowd that the figures leave out."""
+"""The figures leave out this many seconds at the beginning of a run: of every run without a crowd, and of the mean AR
+before the first crowd."""
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000

@@ -152,8 +152,8 @@ impl Engine {
         }
     }
 
-    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time of cookies, which all
-    /// agents share, has not stopped.
+    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time in cookies is the
+    /// same for all agents and has not stopped, so the agent adds the pauses to it.
     pub fn note_pause(&mut self, pause: u64) {
         self.paused += pause;
     }

@@ -95,8 +95,8 @@ impl Guess {
 }
 
 impl Client {
-    /// Updates the guess after an acceptable segment of the client. Returns whether the client has received data of a
-    /// guessed server that the agent has reset.
+    /// Updates the guess after an acceptable segment of the client. Returns whether the segment acknowledges data of a
+    /// guessed server whose connection the agent has reset.
     pub fn follow_guess(&mut self, segment: &Segment<'_>) -> bool {
         let Some(guess) = &mut self.guess else { return false };
         guess.largest = guess.largest.max(segment.payload().len() as u16);

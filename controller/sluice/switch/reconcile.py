@@ -155,7 +155,7 @@ async def reconcile(
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between a switch and a desired state."""
+    """The difference between a switch and a desired state, and all entries that were compared."""
 
     updates: list[p4r.Update]
     installed: dict[Key, p4r.TableEntry]

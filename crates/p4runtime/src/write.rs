@@ -59,7 +59,7 @@ fn dispatch(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> O
     }
 }
 
-/// Makes updates one by one, and continues after a refused update.
+/// Applies updates one by one, and continues after a refused update.
 pub fn apply_each(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcome> {
     updates.iter().map(|update| apply(target, update)).collect()
 }

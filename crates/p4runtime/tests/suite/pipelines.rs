@@ -305,8 +305,8 @@ async fn tables_and_widths_that_p4c_omits_are_accepted() {
     info.tables.push(without_effect);
     controller.push(Action::VerifyAndCommit, Some(extended.clone())).await.unwrap();
     assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "the program's const entry");
-    // After the renaming, P4Info has a table that the program lacks, and lacks a table that the program has. So P4Info and
-    // program come from different compilations, and the switch must refuse the pair.
+    // After the renaming, P4Info has a table that the program lacks, and lacks a table that the program has. So P4Info
+    // and program come from different compilations, and the switch must refuse the pair.
     let mut renamed = extended;
     renamed.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
     let text = "P4Info has table I.other, the program's JSON does not: they are not from the same compilation";
