@@ -57,7 +57,7 @@ impl Programs {
     /// Returns the state that a write changes, which belongs to the program that control requests address.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a program, or without its P4Info.
+    /// `FAILED_PRECONDITION` if there is no program, or only a program without P4Info.
     pub fn target(&mut self, now: u64) -> Outcome<Target<'_>> {
         let running = self.saved.as_mut().or(self.running.as_mut()).ok_or_else(no_pipeline)?;
         let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
@@ -199,7 +199,7 @@ impl Device {
         drop(old);
     }
 
-    /// Replaces the running program by `next`, which keeps its state.
+    /// Replaces the running program and its state by `next` with the state that `next` already has.
     pub(crate) fn replace(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);

@@ -64,7 +64,7 @@ pub struct Digests {
 
 impl Digests {
     /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if the message makes the list
-    /// full.
+    /// full, or if the digest's timeout is 0.
     pub fn add(
         &mut self,
         now: u64,

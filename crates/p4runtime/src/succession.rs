@@ -97,8 +97,9 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Replaces the program that control requests address by `next`, and transfers the state to `next`. Packets run
-    /// meanwhile, except during the final transfer between two packets. The caller has locked `Device::gate`.
+    /// Makes `next` the running program, and transfers to `next` the state of the program that control requests
+    /// address. Packets run meanwhile, except during the final transfer between two packets. The caller has locked
+    /// `Device::gate`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues

@@ -292,8 +292,8 @@ impl Types {
         }
     }
 
-    /// Copies the names from another program's types, because this program receives entities that contain their
-    /// numbers.
+    /// Copies the names from another program's types, because this program receives entities that contain the
+    /// names' numbers.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
         for (uri, names) in names.iter() {

@@ -243,7 +243,8 @@ async fn undone_entries_keep_their_age_and_meters_their_tokens() {
     controller.modify(meter(Some(1), 0)).await;
     assert_eq!(switch.packet(1, &source_one)[0].0, 2);
     assert_eq!(switch.packet(1, &source_one).len(), 1);
-    // The packets have used both meter tokens, and the meter's rate is 0. The failed batch must not refill the meter.
+    // The two packets have used the meter's two tokens, and the meter's rate is 0. The failed batch must not refill the
+    // meter.
     assert_eq!(switch.packet(1, &source_one).len(), 0);
     let refused = vec![
         update(Delete, from(2)),

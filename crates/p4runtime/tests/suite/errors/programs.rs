@@ -53,7 +53,7 @@ pub async fn limits(golden: &mut Golden) {
     golden.write(&mut ranged, "range in a value set", Modify, value_set(vec![vec![range(1, &[1], &[2])]])).await;
 }
 
-/// Makes updates with names of translated values that the server refuses.
+/// Sends updates that the server refuses because of the names of translated values that they contain.
 pub async fn translations(golden: &mut Golden) {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
