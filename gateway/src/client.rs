@@ -152,7 +152,7 @@ impl Driver {
         Some(TargetDevice { device_id: self.address.device, pipe_id: self.pipe, direction: 0xff, prsr_id: 0xff })
     }
 
-    /// Makes updates in one request. Returns one outcome for each update.
+    /// Sends updates in one request. Returns one outcome for each update.
     ///
     /// # Errors
     /// Fails when the driver does not reply, or refuses the request as a whole.
@@ -160,7 +160,7 @@ impl Driver {
         self.write_within(PATIENCE, updates).await
     }
 
-    /// Makes updates like [`Driver::write`], with another time limit.
+    /// Sends updates like [`Driver::write`], with another time limit.
     ///
     /// # Errors
     /// The errors of [`Driver::write`].
@@ -245,7 +245,7 @@ fn too_large(uri: &str) -> Status {
     ))
 }
 
-/// Waits for the reply to a call of the driver, for at most `patience`. Seconds in which this process is suspended do
+/// Waits for the reply to a call to the driver, for at most `patience`. Seconds in which this process is suspended do
 /// not count, because the reply may have arrived meanwhile.
 pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let mut call = std::pin::pin!(call);

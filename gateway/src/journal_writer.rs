@@ -16,7 +16,7 @@ pub(crate) struct JournalWriter {
     pub journal: Journal,
     pub names_written: Checkpoint,
     pub elections: BTreeMap<String, u128>,
-    /// The time of the last attempt to write the journal, if it failed.
+    /// The time of the last attempt to write the journal, if this attempt failed.
     pub failed: Option<Instant>,
 }
 
@@ -47,8 +47,8 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Returns whether the complete file must be written now: the file is large, incomplete or missing, and no attempt
-    /// to write it has failed within the last `RETRY`.
+    /// Returns whether the gateway must write a new, complete file now: the file is large, incomplete or missing, and
+    /// no attempt to write it has failed within the last `RETRY`.
     pub fn is_due(&self) -> bool {
         (self.journal.is_large() || !self.journal.is_usable()) && self.failed.is_none_or(|at| at.elapsed() > RETRY)
     }

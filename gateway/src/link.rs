@@ -89,7 +89,7 @@ impl Gateway {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
-                    // These messages concern the previous connection, so they are discarded.
+                    // The queued messages concern the previous connection, so they are discarded.
                     while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.statistics.connections.add(1);
@@ -111,8 +111,8 @@ impl Gateway {
     }
 
     /// Continues with the state of the gateway if the mark in the driver shows that the driver has this state;
-    /// otherwise discards the state. Reverts the request that the driver was processing when the connection ended,
-    /// because the client has received no success.
+    /// otherwise discards the state. Sends the pending updates: they revert a request to which the driver did not
+    /// reply (the client has received no success), or complete an earlier batch.
     async fn resume(&self, driver: &Driver) -> Result<(), Status> {
         let driver_mark = Mark::read(driver).await?;
         self.restore(driver, driver_mark.as_ref())?;

@@ -32,7 +32,7 @@ async fn reference() -> (States, usize) {
     (states, updates)
 }
 
-/// Makes batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
+/// Sends the batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
 async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize> {
     for (index, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
         if let Err(status) = controller.batch(atomicity, batch).await
@@ -45,7 +45,7 @@ async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize>
 }
 
 /// Restarts the gateway, which was killed during batch `cut`. Asserts that the state is the state before or after this
-/// batch. Then makes the remaining batches.
+/// batch. Then sends the remaining batches.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,
