@@ -99,7 +99,8 @@ impl Driver {
     /// Requests the driver's program over a subscribed connection, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the error of the driver.
+    /// Fails with the error of the driver, when the driver does not run the program to use, and when it runs several
+    /// programs and none was selected.
     pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
         let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();

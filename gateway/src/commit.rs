@@ -166,8 +166,8 @@ pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Re
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }
 
-/// Sends updates to the driver. Fails if the driver refuses one. The error message contains `what`, which describes the updates, and
-/// the name of the refused update's table.
+/// Sends updates to the driver. Fails if the driver refuses one. The error message contains `what`, which describes the
+/// updates, and the name of the refused update's table.
 async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
     let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
     let outcomes = driver.write_within(CLEARING, updates).await?;

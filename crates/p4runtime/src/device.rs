@@ -199,7 +199,8 @@ impl Device {
         drop(old);
     }
 
-    /// Replaces the running program and its state by `next` with the state that `next` already has.
+    /// Replaces the running program and its state by `next`, which already has its state. Discards the saved program
+    /// and the queued digest messages.
     pub(crate) fn replace(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);
@@ -227,9 +228,9 @@ impl Device {
         &self.controllers.counters
     }
 
-    /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port to the
-    /// controllers and all other packets to `sink`. Appends the events of every packet to `trace`, if given, including
-    /// losses at the queues of the controllers.
+    /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port and due digest
+    /// lists to the controllers, and all other packets to `sink`. Appends the events of every packet to `trace`, if
+    /// given, including losses at the queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,
@@ -272,7 +273,7 @@ impl Device {
         }
     }
 
-    /// Adds digest messages to the lists that are not yet full. Returns the lists that became full.
+    /// Adds digest messages to the lists that wait. Returns the lists that must be sent now.
     fn collect_digests(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
         if messages.is_empty() {
             return Vec::new();

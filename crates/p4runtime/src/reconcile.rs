@@ -21,7 +21,7 @@ use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 
 /// Copies the entities of the program that `reader` reads into `new`, which starts empty. Returns the list of the
-/// remaining state (counts, cells, meters), which must be transferred while no packets run.
+/// remaining state (counts, cells, meters), which is transferred when the new program starts.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` with the name of the first entity that the new program cannot store.
@@ -148,8 +148,8 @@ fn carry_entry(
     Ok(find(target))
 }
 
-/// Copies a table's default action if a controller wrote it. Otherwise the default action that the new program declares
-/// remains.
+/// Copies a table's default action if a controller wrote it and the new program does not declare it constant. Otherwise
+/// the default action that the new program declares remains.
 fn carry_default(
     reader: &impl StateReader,
     table: &TableBinding,

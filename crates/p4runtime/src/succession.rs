@@ -36,8 +36,8 @@ pub struct CarriedState {
 }
 
 impl CarriedState {
-    /// Pairs all arrays and digests of the old program with those of the new program. If the new program lacks an array
-    /// whose content is no longer the initial one, the transfer fails later.
+    /// Pairs the arrays and digests of the old program with those of the new program that have the same P4Info id. If
+    /// the new program lacks an array whose content is no longer the initial one, the transfer fails later.
     pub fn arrays(old: &Binding, new: &Binding) -> Self {
         let mut carried = Self::default();
         for register in old.registers.iter() {

@@ -79,8 +79,8 @@ struct EntryResources {
     meter: Option<MeterView>,
 }
 
-/// Returns the entries that match a pattern, from tables for which `has_resource` returns true. The resource is the
-/// direct counter or the direct meter; `what` is its name in error messages.
+/// Returns the entries or default actions that match a pattern, from tables for which `has_resource` returns true. The
+/// resource is the direct counter or the direct meter; `what` is its name in error messages.
 fn find(
     reader: &impl StateReader,
     entry: Option<&p4::TableEntry>,

@@ -63,7 +63,8 @@ pub fn encode_counts(counts: [CounterData; 3]) -> p4::MeterCounterData {
     p4::MeterCounterData { green, yellow, red }
 }
 
-/// Configures one cell of a meter, or all cells. Clears their counts by colour if the message contains them.
+/// Configures one cell of a meter, or all cells if the entry has no index. Clears their counts by colour if the message
+/// contains them.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::MeterEntry) -> Outcome {
     let meter = target.binding.meters.get(entry.meter_id).ok_or_else(|| unknown("meter", entry.meter_id))?;
     let place = format!("meter {}", meter.name);

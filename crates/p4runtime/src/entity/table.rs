@@ -373,8 +373,8 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
 /// Decodes the identity of an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a malformed key, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new
-/// names of values if `new` refuses new names.
+/// `INVALID_ARGUMENT` for an unknown table, a malformed key or a wrong priority. `NOT_FOUND` for new names of values if
+/// `new` refuses new names.
 pub fn locate<'b>(
     binding: &'b Binding,
     entry: &p4::TableEntry,
