@@ -144,8 +144,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Processes the driver's notifications, and sends digest lists and idle entries that are due, until the stream
-    /// from the driver ends.
+    /// Processes the driver's notifications, and sends digest lists and idle entries that are due, until the
+    /// connection to the driver ends or is dropped.
     async fn follow(&self, events: Events, handovers: &mut mpsc::UnboundedReceiver<Handover>) {
         let (mut events, mut idle) = (Some(events), Collected::default());
         loop {
