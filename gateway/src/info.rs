@@ -46,8 +46,8 @@ pub struct Table {
 }
 
 impl Info {
-    /// Parses the tables of the device itself. Skips tables whose form differs from that of a program's tables. An empty
-    /// text has no tables.
+    /// Parses the tables of the device itself. Skips tables whose form differs from that of a program's tables. An
+    /// empty text has no tables.
     ///
     /// # Errors
     /// Fails when any other text is not JSON with a list of tables.

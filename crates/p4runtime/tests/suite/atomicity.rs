@@ -160,7 +160,8 @@ fn changes() -> Vec<p4::Update> {
     ]
 }
 
-/// Reads all state, including counts and meter configurations. Only the large register array is not read.
+/// Reads all entities, including the counts and meter configurations of table entries. Of the register arrays, only
+/// `SEEN` is read.
 async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let tables = p4::TableEntry {
         counter_data: Some(p4::CounterData::default()),

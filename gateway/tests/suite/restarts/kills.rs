@@ -44,8 +44,8 @@ async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize>
     None
 }
 
-/// Restarts the gateway, which was killed during batch `cut`. Asserts that the state is the state before or after this
-/// batch. Then sends the remaining batches.
+/// Restarts the gateway, which was killed during batch `cut`, or after all batches if `cut` is `None`. Asserts that the
+/// state is the state before or after this batch. Then sends the remaining batches.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,
