@@ -34,7 +34,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// machine.
 pub const CLEARING: Duration = Duration::from_secs(300);
 
-/// Number of further attempts to subscribe, a tenth of a second apart, with a client id that the driver has not freed yet.
+/// Number of further attempts to subscribe, a tenth of a second apart, with a client id that the driver has not freed
+/// yet.
 const SUBSCRIBE_ATTEMPTS: u32 = 20;
 
 /// The address of the driver, and the numbers by which this client and the device are identified.

@@ -87,8 +87,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Collects the paths of all leaves of a value, each with a condition that the leaf satisfies. For a fraction or a number
-/// beyond 64 bits the condition is only `present`, because `serde_json` rounds such a number differently.
+/// Collects the paths of all leaves of a value, each with a condition that the leaf satisfies. For a fraction or a
+/// number beyond 64 bits the condition is only `present`, because `serde_json` rounds such a number differently.
 fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
     let below = |name: String| [steps, &[name]].concat();
     let form = match value {

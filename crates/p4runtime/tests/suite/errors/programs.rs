@@ -12,7 +12,8 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::{config::v1 as p4info, v1 as p4};
 
-/// Starts a switch with the program and a changed P4Info, and inserts a member. Returns the switch's primary controller.
+/// Starts a switch with the program and a changed P4Info, and inserts a member. Returns the switch's primary
+/// controller.
 pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
