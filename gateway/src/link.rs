@@ -206,7 +206,7 @@ impl Gateway {
     }
 }
 
-/// Waits for the next event of a connection. Waits forever without a connection.
+/// Waits for the next event of a connection. Waits forever if there is no connection.
 async fn next(events: &mut Option<Events>) -> Option<stream_message_response::Update> {
     match events {
         Some(events) => events.next().await,

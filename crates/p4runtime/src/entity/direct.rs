@@ -54,7 +54,8 @@ pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Configures the direct meter of an entry or default action. Clears its counts by colour if the message contains them.
+/// Configures the direct meter of an entry or default action. If the message contains counts by colour, clears the
+/// meter's counts by colour.
 pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
     operation.must_modify("a direct meter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -135,7 +136,7 @@ pub fn read_counters(
 }
 
 /// Reads the direct meters of one entry, of all entries of one table or of all tables, or of default actions. Includes
-/// counts by colour if the pattern contains them.
+/// counts by colour if the pattern contains such counts.
 pub fn read_meters(reader: &impl StateReader, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
     let entries = find(reader, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
     let entity = |owner: EntryResources| p4::DirectMeterEntry {
