@@ -91,7 +91,7 @@ impl Driver {
     /// Subscribes to the driver, requests its program, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the error of the driver or of the network. The message contains the driver's address.
+    /// The errors of [`open`] and of [`Driver::bound`].
     pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
         let (grpc, events) = open(&address).await?;
         Ok((Self::bound(grpc, address).await?, events))
@@ -273,7 +273,7 @@ fn cause(error: &dyn std::error::Error) -> String {
 /// Opens a connection and subscribes, without binding to a program.
 ///
 /// # Errors
-/// Fails with the error of the driver or of the network. The message contains the driver's address.
+/// Fails with the error of the driver or of the network.
 pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events), Status> {
     let place = |what: &str| format!("driver at {}: {what}", address.uri);
     let endpoint = Endpoint::from_shared(address.uri.clone())

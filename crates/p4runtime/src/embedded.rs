@@ -1,7 +1,8 @@
 //! The engine in this process as the backend of the service.
 //!
 //! Control requests run one at a time under the lock `Device::gate`. Each request runs in a thread that may block,
-//! and locks the engine for a few updates at a time, so that packets wait only briefly.
+//! and locks the engine for a few updates at a time, so that packets wait only briefly. Only a write with the atomicity
+//! `DATAPLANE_ATOMIC` locks the engine for all its updates.
 
 use std::sync::Arc;
 

@@ -48,7 +48,8 @@ impl PartialEq for Sdn {
 impl Eq for Sdn {}
 
 impl Sdn {
-    /// Sets the width in bits that values have in the program. For types that share names, the smallest width applies.
+    /// Sets the width in bits that names have in the program. For types that share names, the smallest width applies.
+    /// Has no effect on numbers.
     pub fn fit(&self, width: u32) {
         if let Self::Name(names) = self {
             let shared_width = &mut names.table.lock().width;

@@ -1,4 +1,5 @@
-//! Measures how many updates per second a controller makes over gRPC while packets run, by batch size.
+//! Measures how many updates per second a controller makes over gRPC while packets run, for several
+//! batch sizes.
 //!
 //! `cargo run --release -p sluice-p4runtime --example write_rate`
 //!

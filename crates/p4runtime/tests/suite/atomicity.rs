@@ -118,7 +118,7 @@ async fn prepare(switch: &Switch, controller: &mut Controller) {
     }
 }
 
-/// Returns valid changes of every kind of entity with every operation.
+/// Returns valid updates of every kind of entity, with every operation that the kind permits.
 fn changes() -> Vec<p4::Update> {
     let counts = p4::CounterData { byte_count: 1, packet_count: 2 };
     let direct_counter = p4::DirectCounterEntry { table_entry: Some(key_of(counted(8, 3))), data: Some(counts) };
