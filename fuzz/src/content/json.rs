@@ -1,5 +1,5 @@
-//! JSON: the fuzzer's bytes are a document. A rule about any leaf that `serde_json` parses must match. Rules must refuse
-//! a document that `serde_json` rejects, and a document that has a duplicate name on a rule's path.
+//! JSON: the fuzzer's bytes are a document. A rule about any leaf that `serde_json` parses must match. Rules must
+//! refuse a document that `serde_json` rejects, and a document that has a duplicate name on a rule's path.
 
 use std::collections::BTreeSet;
 

@@ -327,7 +327,7 @@ async fn packets_run_between_the_updates_of_a_batch_with_rollback() {
     }
     traffic.join().unwrap();
     assert!(saw_change.load(Relaxed), "packets waited for the whole of every batch");
-    // This batch has more updates than the switch makes or reverts before it unlocks the engine.
+    // This batch has more updates than the switch applies or reverts before it unlocks the engine.
     let refused = to_port_3_and(update(Delete, by_ports(1, 77)), 150);
     controller.write_batch(RollbackOnError as i32, refused).await.unwrap_err();
     assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "undone");

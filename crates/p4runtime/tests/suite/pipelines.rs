@@ -238,8 +238,8 @@ async fn controller_headers_have_the_widths_of_the_program() {
         Some(config)
     };
     let different = "controller header packet_in, reason: P4Info has 15 bits, the program's JSON has 7 bits";
-    // No header of the program has these three fields. In 32-bit arithmetic, the sum of their widths would overflow to
-    // 8.
+    // No header of the program has the three fields of the second case. In 32-bit arithmetic, the sum of their widths
+    // would overflow to 8.
     let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
     for (widths, text) in [(&[9, 15][..], different), (&[i32::MAX, i32::MAX, 10], wide)] {
         assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
