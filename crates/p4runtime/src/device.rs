@@ -228,9 +228,9 @@ impl Device {
         &self.controllers.counters
     }
 
-    /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port and due digest
-    /// lists to the controllers, and all other packets to `sink`. Appends the events of every packet to `trace`, if
-    /// given, including losses at the queues of the controllers.
+    /// Runs frames that arrived at `port` through the program, in order. The controllers receive the packets for the
+    /// CPU port and the digest lists that become due; `sink` receives all other packets. Appends the events of every
+    /// packet to `trace`, if given, including losses at the queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,

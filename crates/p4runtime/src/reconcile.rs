@@ -79,8 +79,8 @@ fn other_entities(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     Ok(entities)
 }
 
-/// Deletes the entries that the new program declares, except the const ones. The old program's entries, which include
-/// those that it declared, are copied later and would conflict with the deleted ones.
+/// Deletes the entries that the new program declares, except the const ones. The entries of the old program, which are
+/// copied later, could have the same keys.
 fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     let all = p4::TableEntry::default();
     let source =

@@ -11,8 +11,8 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// The entry to which a direct counter or meter belongs. If `key` is `None`, the owner is the table's
-/// default action.
+/// The entry to which a direct counter or meter belongs. If `key` is `None`, the owner is the table's default
+/// action.
 struct Owner<'b> {
     table: &'b TableBinding,
     key: Option<(Vec<KeyField>, i32)>,

@@ -257,7 +257,7 @@ fn read_from(
     })
 }
 
-/// Reads a default action. Includes the counter or the meter if the pattern contains this field.
+/// Reads a default action. Of the fields for counter and meter, includes those that the pattern contains.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
@@ -335,7 +335,8 @@ pub fn select(
     Ok(())
 }
 
-/// Returns the message for an entry. Includes counter, meter or idle time if the pattern contains this field.
+/// Returns the message for an entry. Of the fields for counter, meter and idle time, includes those that the pattern
+/// contains.
 pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,
