@@ -391,7 +391,8 @@ impl Connection {
         })
     }
 
-    /// Ends the connection, because the agent is draining, unless a request is being served.
+    /// Called when the agent begins to drain. Ends the connection if the client has sent no byte of its next request
+    /// yet, or if only the client's FIN is missing. Any other connection continues.
     pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),

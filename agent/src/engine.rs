@@ -152,8 +152,8 @@ impl Engine {
         }
     }
 
-    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time in cookies is the
-    /// same for all agents and has not stopped, so the agent adds the pauses to it.
+    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). Cookies contain a time that is
+    /// the same for all agents and has not stopped: the agent computes it as the clock's time plus all pauses.
     pub fn note_pause(&mut self, pause: u64) {
         self.paused += pause;
     }
@@ -394,8 +394,8 @@ impl Engine {
         }
     }
 
-    /// Closes connections until their memory is within the budget. Handshakes are limited to a fraction of the budget,
-    /// and are dropped first; then the agent closes the connections that have been idle longest.
+    /// Frees memory until connections and handshakes are within the budget. Handshakes are limited to a fraction of the
+    /// budget, and are dropped first; then the agent closes the connections that have been idle longest.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKE_SHARE && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {

@@ -199,7 +199,7 @@ async fn either((first, second): &mut (Signal, Signal)) {
     }
 }
 
-/// Prints a line on standard output when the agent is ready. Callers wait for this line.
+/// Prints a line on standard output when the agent is ready. Programs that start the agent wait for this line.
 fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
     let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
     let mut out = io::stdout();

@@ -121,8 +121,9 @@ struct Cell {
     request: Vec<u8>,
     /// The index of the rule that the decision must return.
     rule: Option<u32>,
-    /// The number of decisions per round, and the shortest time of a decision so far in nanoseconds.
+    /// The number of decisions per round.
     count: u32,
+    /// The shortest time of a decision so far, in nanoseconds: the mean of the fastest round.
     best: f64,
 }
 

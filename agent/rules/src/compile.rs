@@ -32,7 +32,7 @@ impl RuleSet {
     }
 }
 
-/// The `to`, `refuse` and `goto` of a rule, or of its `else`.
+/// The `to`, `sticky`, `goto` and `refuse` of a rule, or of its `else`.
 struct Actions<'c> {
     to: Option<&'c String>,
     sticky: Option<Sticky>,

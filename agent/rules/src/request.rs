@@ -113,8 +113,8 @@ impl HttpRequest {
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Decides about a connection that begins with the preface of HTTP/2, whose requests the rules cannot read. It is
-/// assigned to the default group, unless rules may refuse requests.
+/// Decides about a connection that begins with the preface of HTTP/2, whose requests the rules cannot read. Such a
+/// connection is assigned to the default group, unless rules may refuse requests.
 fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
     if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });

@@ -259,7 +259,7 @@ impl Server {
         }
     }
 
-    /// Forwards a segment of the client, translated, to the server.
+    /// Forwards a segment of the client, translated, to the server, with the sequence number `seq`.
     pub fn pass(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>, seq: Seq) {
         let rewrite = HeaderRewrite { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
         ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));

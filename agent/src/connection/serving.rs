@@ -422,7 +422,8 @@ impl Serving {
         if ctx.is_draining && self.exchange().is_some() { self.drain(client, ctx) } else { Next::Stay(self) }
     }
 
-    /// Ends the connection, because the agent is draining, unless a request is being served.
+    /// Called when the agent drains. Ends the connection if the client has sent no byte of its next request yet, or if
+    /// only the client's FIN is missing. Otherwise the connection continues.
     pub fn drain(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if self.is_abandoned(client) {
             self.server.abort(client, ctx);

@@ -105,7 +105,7 @@ pub(crate) struct Head {
     pub media: Media,
 }
 
-/// Parses a complete head. Adds the values of the fields that rules have conditions on to `values`.
+/// Parses a complete head. Adds to `values` the values of the fields on which rules have conditions.
 pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -231,7 +231,8 @@ fn enter_line(rules: &RuleSet, line: &Line, host: Option<&[u8]>, values: &mut Va
     Ok(())
 }
 
-/// Splits a text at the first byte `mark`, and returns the texts before and behind this byte.
+/// Splits a text at the first byte `mark`, and returns the texts before and behind this byte. If there is no such byte,
+/// the second text is empty.
 pub(crate) fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
     memchr::memchr(mark, text).map_or((text, b""), |at| (&text[..at], &text[at + 1..]))
 }
