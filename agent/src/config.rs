@@ -140,7 +140,8 @@ pub struct Counters {
     pub guesses_right: Counter,
     /// Guessed connections whose server is in another group.
     pub guesses_wrong: Counter,
-    /// Guessed connections that were reset because the wrong server had already sent data.
+    /// Guessed connections that were reset because the guessed server had already sent data, so that neither another
+    /// server nor the agent could answer.
     pub guesses_reset: Counter,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }

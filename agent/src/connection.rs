@@ -369,8 +369,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection to free memory. A client with an incomplete request receives an error; any other
-    /// connection is reset.
+    /// Closes the connection to free memory. A client with an incomplete request receives an error. A connection whose
+    /// client was already refused is only removed; any other connection is reset.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
@@ -391,8 +391,8 @@ impl Connection {
         })
     }
 
-    /// Called when the agent begins to drain. Ends the connection if the client has sent no byte of its next request
-    /// yet, or if only the client's FIN is missing. Any other connection continues.
+    /// Called when the agent begins to drain. Ends the connection if it waits for the first byte of its next request,
+    /// or if only the client's FIN is missing. Any other connection continues.
     pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),

@@ -421,7 +421,8 @@ impl Engine {
         self.settings.epoch_s + (now + self.paused) / 1_000_000_000
     }
 
-    /// Creates a connection for the first segment of its request.
+    /// Creates a connection for the first segment of its request. If the service's protocol begins with a greeting, the
+    /// segment may be the ACK of the handshake.
     fn begin(&mut self, now: u64, segment: &Segment<'_>, syn_options: ClientOptions, out: &mut Frames) {
         let Some(terms) = self.terms(segment, syn_options, syn_options.scale.map_or(0, |_| SCALE)) else { return };
         let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);

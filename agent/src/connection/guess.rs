@@ -168,8 +168,9 @@ impl Client {
         true
     }
 
-    /// Counts a failed order: the switch has no entry of the connection, or another agent handles it. Resets the client
-    /// if this agent has acknowledged bytes of the request, because the client does not retransmit these bytes.
+    /// Counts a failed order: the switch has no entry of the connection, another agent handles it, or all orders remain
+    /// unanswered. Resets the client if this agent has acknowledged bytes of the request, because the client does not
+    /// retransmit these bytes.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

@@ -64,6 +64,7 @@ pub fn client_hello() -> Vec<u8> {
 
 impl Harness {
     /// Passes a segment of the client to the engine, with the header that the data plane adds for guessed connections.
+    /// `at` and `received` mean the same as for [`Harness::client`].
     pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)
