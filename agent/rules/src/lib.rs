@@ -28,8 +28,8 @@
 //! ```
 //!
 //! # Use by an agent
-//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
-//!    connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
+//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns its mistakes, each as a [`Problem`] with place and
+//!    remedy. A connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
 //! 2. [`Decider::new`] creates a decider for each connection. For mail protocols, the agent passes an empty slice to it
 //!    immediately; the decision contains the greeting for the client.
 //! 3. [`Decider::feed`] receives *all* bytes of the request so far, whenever new bytes arrive. It copies no byte and

@@ -75,7 +75,7 @@ pub(crate) enum Media {
     Xml(Charset),
     Json(Charset),
     Form(Charset),
-    /// A compressed body, whose content is not matched.
+    /// A compressed or otherwise encoded body, whose content is not matched.
     Encoded,
     /// A multipart form, whose content is not matched. Each part may be an XML document.
     FormParts,
@@ -86,7 +86,8 @@ pub(crate) enum Media {
 }
 
 impl Media {
-    /// Returns whether rules have conditions on values that a body of this type may contain.
+    /// Returns whether rules have conditions on values that a body of this type may contain. True for every encoded
+    /// body.
     pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
@@ -157,8 +158,8 @@ struct Line<'h> {
 }
 
 impl<'h> Line<'h> {
-    /// Returns the host that the request is for. If an absolute target contains the host, a `Host` field has to contain
-    /// the same host.
+    /// Returns the host that the request is for. If the target contains a host (an absolute target, or that of
+    /// CONNECT), a `Host` field has to contain the same host.
     fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
         if self.minor == 1 && field.is_none() {
             return bad("there is no Host");
