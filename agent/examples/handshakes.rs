@@ -49,7 +49,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// Builds a frame from the router to the agent. The buffer `frame` receives it, and its former content is lost.
+/// Builds a frame from the router to the agent in the buffer `frame`, whose former content is lost.
 fn built<'f>(frame: &'f mut Vec<u8>, head: SegmentHeader, options: &[u8], payload: &[u8]) -> &'f [u8] {
     frame.clear();
     head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);

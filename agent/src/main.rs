@@ -132,7 +132,8 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Serves the controller's gRPC requests until the engine ends.
+/// Serves the controller's gRPC requests and the metrics until the engine ends, or until the time limit for draining
+/// has passed.
 async fn control(
     args: &Args,
     shared: Arc<SharedState>,

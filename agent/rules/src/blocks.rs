@@ -44,7 +44,7 @@ pub(crate) fn build(alternatives: &mut [Alternative], block_of: &[u32], actions:
 }
 
 /// How often each matcher, and each literal of a regular expression, occurs in the conditions of a block. The smaller
-/// the number, the fewer alternatives does a search find under this matcher or literal.
+/// the number, the fewer alternatives a search finds under this matcher or literal.
 type Counts = HashMap<(FieldId, Key), u64>;
 
 type Key = (u8, Box<[u8]>);

@@ -231,7 +231,7 @@ impl World {
         self.client_host.sockets.get_mut(self.clients[client].socket)
     }
 
-    /// Lets time pass until `until` holds or no timer is pending, at most 2000 s.
+    /// Lets time pass until `until` holds, at most 2000 s.
     pub fn run(&mut self, until: impl Fn(&World) -> bool) {
         self.run_for(2_000_000_000_000, until);
     }
