@@ -70,7 +70,7 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Stores the keys. New cookies use the current key; cookies of the former key are accepted as well.
+    /// Stores the keys. New cookies use the current key; cookies of the former key are still accepted.
     pub fn new(current: CookieKey, former: Option<CookieKey>) -> Cookies {
         Cookies { current, former: former.filter(|former| *former != current) }
     }

@@ -4,8 +4,8 @@
 //! A handshake needs no memory: the cookie that answers a SYN encodes the options of the SYN, and the first bytes of a
 //! request return the cookie. If the service's protocol begins with a greeting, a handshake needs a cell
 //! ([`Handshakes`]), and the connection is stored from the client's ACK on. Otherwise a connection is stored from its
-//! request until the data plane has confirmed that it translates. The work per frame does not depend on the number of
-//! connections, except for the logarithm of ordered sets.
+//! request until the data plane has confirmed that it translates the packets. The work per frame does not depend on the
+//! number of connections, except for the logarithm of ordered sets.
 
 mod guessed;
 

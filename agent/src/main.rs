@@ -106,7 +106,8 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("engine".to_owned())
         .spawn(move || {
-            // If the thread panics, the sender is dropped without a message; the receiver reports this case as well.
+            // If the thread panics, the sender is dropped without a message; the receiver then reports a failure of the
+            // engine.
             let _ = ended.send(runner.run());
         })
         .map_err(|error| format!("cannot start the engine: {error}"))?;

@@ -1,5 +1,5 @@
-//! The client's side of a connection: both addresses, the bytes received from the client, and the bytes sent to it. It
-//! is independent of the connection's state.
+//! The client's side of a connection: the addresses of client and agent, the bytes received from the client, and the
+//! bytes sent to the client. This side is the same in every state of the connection.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;

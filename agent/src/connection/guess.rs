@@ -7,7 +7,7 @@
 //!     direct ---- contains the server ---------------> spliced with delta 0; the request is forwarded
 //!        |    \-- does not --> reset, then a SYN to the group, as for any connection
 //!        | the agent has to acknowledge, or to send bytes of its own
-//!     taken: both sides' packets go to the agent ---> the same two cases
+//!     taken: the packets of client and server go to the agent ---> the same two cases
 //! ```
 //!
 //! Until an agent takes a connection, any other agent can continue it. Toward the client, the agent uses the server's

@@ -21,7 +21,7 @@ const LINES: [&str; 7] = [
     "DATA\r\n",
 ];
 /// The server's greeting and answers. The client must not receive those with the word `swallowed`, because the agent
-/// has greeted the client and answered the first commands itself. The client receives the last two answers.
+/// has greeted the client and answered the first commands itself. It may receive the last two answers.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 

@@ -381,7 +381,7 @@ fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends of a text.
+/// Removes white space at the start and end of a text, as XML defines it (section 2.3: without the form feed).
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
         && is_white(*first)

@@ -15,7 +15,7 @@ use super::switch::{AGENT_MAC, SWITCH_MAC};
 pub const OF_A: u16 = 31;
 /// The number of a server in group `b` only.
 pub const OF_B: u16 = 32;
-/// The number of a server in both groups.
+/// The number of a server in the groups `a` and `b`.
 pub const OF_BOTH: u16 = 33;
 
 pub const FACTS: Facts = Facts {
