@@ -15,7 +15,7 @@ pub(super) struct Imap {
     command: Option<Command>,
 }
 
-/// A command with literals.
+/// A command, which may contain literals.
 #[derive(Debug)]
 struct Command {
     /// Offset of the command's first byte in the client's stream.
