@@ -241,8 +241,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards the frames in the rings of all ports, for at most [`SPINS`] rounds and batches. The caller then queries
-    /// the kernel for other events.
+    /// Forwards the frames in the rings of all ports. Returns after [`SPINS`] rounds over the rings, or earlier if
+    /// [`SPINS`] batches have been forwarded. The caller then queries the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {

@@ -306,8 +306,8 @@ pub enum Case {
 #[derive(Debug, Clone)]
 pub struct Select {
     pub parts: Vec<KeyPart>,
-    /// The value, mask and target of each case. Set only if the key is a single field of up to 64 bits and no case is a
-    /// value set.
+    /// The value, mask and target of each case. Set only if the key is a single unsigned field or lookahead of up to 64
+    /// bits, and no case is a value set.
     pub small: Option<Vec<(u64, u64, Pc)>>,
     pub cases: Vec<Case>,
     pub default: Pc,

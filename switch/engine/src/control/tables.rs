@@ -209,7 +209,7 @@ impl Engine {
     }
 
     /// Checks a key. Returns key and priority in the form in which the table stores them, and the key in the canonical
-    /// form that reads return.
+    /// form in which the control plane reads it.
     pub(super) fn identity(
         &self,
         table: TableId,
@@ -256,7 +256,7 @@ impl Engine {
         })
     }
 
-    /// Returns the entry in the canonical form that reads return.
+    /// Returns the entry in the canonical form in which the control plane reads it.
     fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
         Entry {
             key,
@@ -435,7 +435,7 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
     })
 }
 
-/// Returns a key field in the canonical form that reads return.
+/// Returns a key field in the canonical form in which the control plane reads it.
 fn written(f: &RawField, k: &KeyInfo) -> KeyField {
     let value = |v: &[u64]| bytes(v, k.width);
     match f {

@@ -11,9 +11,9 @@
 //! parsing, deparsing and the most common lookups ([`ops`], [`state`], [`packet`], [`lookup`]). For other lookups,
 //! meters and rare operations, machine code calls the Rust functions that the interpreter also uses ([`abi`]).
 //!
-//! The interpreter ([`crate::machine`]) is the reference. It is used when a trace is requested, on processors that
-//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`] instructions. `tests/native.rs`
-//! compares machine code with the interpreter.
+//! The interpreter ([`crate::machine`]) is the reference. It is used if the engine's options select it, if a trace is
+//! requested, on processors that Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`]
+//! instructions. `tests/suite/native.rs` compares machine code with the interpreter.
 
 mod abi;
 mod emit;
