@@ -67,7 +67,8 @@ pub enum Op {
     LtS { d: Slot, a: Slot, b: Slot },
     LeS { d: Slot, a: Slot, b: Slot },
     Jump { to: Pc },
-    /// Jumps backwards. Each such jump consumes fuel of the packet, so that processing of every packet ends.
+    /// Jumps backwards. The number of such jumps is limited (each consumes one unit of fuel), so that the processing of
+    /// every packet ends.
     JumpBack { to: Pc },
     JumpIfZero { a: Slot, to: Pc },
     JumpIfNotZero { a: Slot, to: Pc },

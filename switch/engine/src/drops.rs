@@ -22,6 +22,7 @@ pub struct Drops {
     pub digests_lost: u64,
     /// Packets dropped because the condition of an `assert` or `assume` was false (BMv2 aborts).
     pub assertions: u64,
-    /// Packets dropped because a loop in the parser or in an action exceeded the limit of iterations.
+    /// Packets dropped because ingress or egress made too many backward jumps. (An endless loop in the parser does not
+    /// drop the packet, but is a parser error.)
     pub endless_loops: u64,
 }

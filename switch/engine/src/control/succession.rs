@@ -1,5 +1,5 @@
-//! Transfers state from an old engine to the new engine that replaces it when the program is replaced. Only state that
-//! packets have changed is transferred.
+//! Transfers state from an old engine to the new engine that replaces it when the program is replaced: the state that
+//! packets can change, and the handles of the members of action profiles.
 //!
 //! Packets must wait while state that packets read is transferred: arrays, and the tokens of entries' meters. Arrays of
 //! the same shape are moved rather than copied, so their size does not affect the waiting time. State that packets only
