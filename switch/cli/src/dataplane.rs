@@ -79,7 +79,8 @@ pub struct DataPlane {
     busy_poll: bool,
     /// The number of packets traced so far, and the format of the trace.
     traced: Option<(u64, TraceFormat)>,
-    /// The capture files whose frames replace those that interfaces receive. The thread reads them when it starts.
+    /// The capture files whose frames replace those that interfaces receive; `None` without such files, and after their
+    /// reading has begun.
     files: Option<Inputs>,
 }
 
@@ -202,7 +203,7 @@ impl DataPlane {
     /// Forwards packets until the thread is stopped.
     ///
     /// # Errors
-    /// Fails if the kernel refuses to let the thread wait, or if an input file is invalid.
+    /// Fails if the kernel refuses to let the thread wait, or if the input files cannot be read.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;

@@ -16,7 +16,8 @@ pub struct Drops {
     pub empty_multicast: u64,
     /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets dropped because they were resubmitted, recirculated or cloned more than `Options::max_passes` times.
+    /// Packets and clones dropped because their frame had already caused `Options::max_passes` further passes by
+    /// resubmission, recirculation or cloning.
     pub too_many_passes: u64,
     /// Digest messages lost because the queue to the control plane was full. The packets themselves are not dropped.
     pub digests_lost: u64,
