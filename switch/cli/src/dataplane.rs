@@ -69,7 +69,7 @@ pub struct DataPlane {
     device: Arc<Device>,
     poller: Poller,
     ports: Vec<Port>,
-    /// The index in `ports` of each port number.
+    /// For each port number, the port's index in `ports`; `None` if no port has the number.
     by_number: Vec<Option<usize>>,
     queues: Queues,
     no_such_port: Arc<AtomicU64>,

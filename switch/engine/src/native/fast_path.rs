@@ -27,7 +27,8 @@ pub struct FastPath<'a> {
     /// Whether the checksum verification (`verify`) and the egress stage (`egress`) have any code.
     pub verify: bool,
     pub egress: bool,
-    /// Whether the program reads the number of frames that wait at a port. Rust must query this number before egress.
+    /// Whether the program reads the backlog of a port (the number of waiting frames, or their waiting time). Rust must
+    /// query the backlog before egress.
     pub backlog: bool,
 }
 
