@@ -78,7 +78,7 @@ pub struct PortSpec {
     pub interface: String,
 }
 
-/// The format of the trace, which logs the processing of each packet.
+/// The format of the trace, the log of each packet's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceFormat {
     /// One line for each processing step of a packet.

@@ -84,7 +84,7 @@ pub struct DataPlane {
     files: Option<Inputs>,
 }
 
-/// The sink for frames that the program sends, which queues them by port.
+/// A sink that queues the frames that the program sends, by port.
 struct Outputs<'a> {
     ports: &'a mut [Port],
     by_number: &'a [Option<usize>],

@@ -53,7 +53,7 @@ enum Step {
         d: Row,
         a: Row,
     },
-    /// The value, read as a signed number in two's complement of `width` bits.
+    /// The low `width` bits of `a`, read as a signed number in two's complement.
     Wrap {
         d: Row,
         a: Row,

@@ -206,7 +206,7 @@ impl Session {
         self.write(p4::update::Type::Insert, entry).await;
     }
 
-    /// Sets the default action of `I.ternary_t`, which applies to all frames.
+    /// Sets the default action of the table `I.ternary_t`. The switch runs this action on all frames.
     pub async fn act(&mut self, action_id: u32, value: u8) {
         let param = p4::action::Param { param_id: 1, value: vec![value] };
         let action = p4::Action { action_id, params: vec![param] };

@@ -16,8 +16,8 @@ use crate::state::cell_bytes;
 
 /// The maximum number of cells of an array.
 const MAX_CELLS: u64 = 1 << 28;
-/// The maximum total size in bytes of all arrays of a program, which is the size of the largest register of 64-bit
-/// cells. The limit catches absurd sizes; a machine may have less memory.
+/// The maximum total size in bytes of all arrays of a program: as much as one register of `MAX_CELLS` cells of 64 bits.
+/// The limit catches absurd sizes; a machine may have less memory.
 const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 

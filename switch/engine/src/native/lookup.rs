@@ -28,7 +28,7 @@ impl Fun<'_, '_> {
         (tables, (usize::from(table) * size_of::<TableState>() + offset) as i32)
     }
 
-    /// Emits a lookup in an exact table, which uses the table's [`Answers`]. Returns the result.
+    /// Emits a lookup in the [`Answers`] of an exact table. Returns the result.
     pub fn exact(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, answers));
         let fields = [std::mem::offset_of!(Answers, first), std::mem::offset_of!(Answers, mask)];
@@ -39,8 +39,8 @@ impl Fun<'_, '_> {
         self.join_miss(table, done)
     }
 
-    /// Emits a lookup in a longest-prefix-match table, which uses the table's trie ([`crate::table::trie`]). The most
-    /// significant word of `key` comes first. Returns the result.
+    /// Emits a lookup in the trie ([`crate::table::trie`]) of a longest-prefix-match table. The most significant word
+    /// of `key` comes first. Returns the result.
     pub fn longest(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, store));
         let root = self.b.ins().load(I64, trusted(), tables, at + std::mem::offset_of!(Store, root) as i32);

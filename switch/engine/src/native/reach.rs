@@ -52,7 +52,7 @@ pub struct Reach {
     exposed: Option<Slots>,
 }
 
-/// Returns all addresses in the code that are targets of jumps, nodes, actions or transitions.
+/// Returns all addresses at which nodes or actions begin, and to which jumps or parser transitions lead.
 pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     let mut all: BTreeSet<Pc> = code.ops.iter().filter_map(|&op| target(op)).collect();
     all.extend(code.nodes.iter().chain(&code.actions).copied().filter(|&pc| pc != Pc::MAX));
