@@ -88,7 +88,7 @@ pub struct Machine {
     pub packet_length: u64,
     /// The number of bytes by which the packet increases counters and meters.
     pub frame_length: u64,
-    /// The length in bytes to which `truncate` cuts the packet.
+    /// The length in bytes to which `truncate` or a clone session cuts the packet.
     pub limit: usize,
     pub requests: Requests,
     pub fuel: u32,

@@ -22,7 +22,7 @@ use crate::program::Program;
 pub struct FastPath<'a> {
     /// The slots that the function must initialize; `None` if the caller initializes all slots.
     pub fresh: Option<&'a [Slot]>,
-    /// The slots that are read anywhere. The function writes values of the standard metadata only to these slots.
+    /// The slots that may be read anywhere. The function writes values of the standard metadata only to these slots.
     pub read: &'a HashSet<Slot>,
     /// Whether the checksum verification (`verify`) and the egress stage (`egress`) have any code.
     pub verify: bool,
