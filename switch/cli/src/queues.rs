@@ -2,7 +2,7 @@
 //!
 //! The switch queries the kernel only for a program that reads queueing metadata, and at most once per millisecond and
 //! port. The kernel does not report how long a frame waits. The switch estimates the waiting time from the backlog, and
-//! from the rate at which frames have left since the kernel first reported this backlog.
+//! from the rate at which frames have left since the kernel first reported waiting frames.
 
 use std::time::{Duration, Instant};
 

@@ -114,8 +114,8 @@ impl Switch {
     pub fn limit_files(&self, count: libc::rlim_t) -> libc::rlim_t {
         let process = self.child.id() as i32;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `limit` is valid during both calls, and the other pointer is null. The process id is still the child's,
-        // because this process has not yet waited for the child.
+        // SAFETY: `limit` is valid during both calls, and the other pointer is null. The process id still belongs to
+        // the child, because this process has not yet waited for the child.
         unsafe {
             assert_eq!(libc::prlimit(process, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit), 0);
             let before = std::mem::replace(&mut limit.rlim_cur, count);
