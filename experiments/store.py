@@ -154,8 +154,8 @@ def _content(record: Record) -> dict[str, Any]:
 def _record(content: Mapping[str, Any]) -> Record:
     """Return a record from its stored form.
 
-    For runs that were only read from disk, old versions stored the load average and the commit of the time of reading.
-    These wrong values are removed here.
+    For runs that were only read from disk, old versions stored the time of reading as `began`, and the load average and
+    the commit of that time. Here `began` is set to the begin of the run, and the other two values are removed.
     """
     record = Record(**content)
     made_s: float = record.result.get("made_s", record.began)

@@ -53,11 +53,11 @@ class ConnectTimes:
     """Connect times of the answered connections, in seconds."""
 
     def mean_ms(self) -> float:
-        """Return the mean connect time in milliseconds; NaN without an answered connection."""
+        """Return the mean connect time in milliseconds; NaN if no connection was answered."""
         return 1000 * statistics.fmean(self.seconds) if self.seconds else math.nan
 
     def median_ms(self) -> float:
-        """Return the median connect time in milliseconds; NaN without an answered connection."""
+        """Return the median connect time in milliseconds; NaN if no connection was answered."""
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
