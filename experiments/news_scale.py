@@ -22,8 +22,8 @@ OTHERS = (16, 64, 250)
 """Numbers of destinations in addition to the target; the P4 program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
-"""Balancing periods in seconds of the destinations other than the target: NEVER_S is longer than a run, to measure NEWS alone; OFTEN_S is
-the default, for one of the set-ups."""
+"""Balancing periods in seconds of the destinations other than the target: NEVER_S is longer than a run, to measure NEWS
+alone; OFTEN_S is the default, for one of the set-ups."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0
@@ -253,8 +253,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the ratio of AR in the crowd to AR before it and the share of measured packets against size, and the CPU time of
-    decisions against flows."""
+    """Draw the ratio of AR in the crowd to AR before it, and the share of measured packets, against size; draw the CPU
+    time of decisions against flows."""
     left, right = figure.subplots(1, 2)
     rows = grouped(records, _place)
     for number, variant in enumerate(VARIANTS):

@@ -35,7 +35,8 @@ class HttperfResult:
 
 
 def httperf_command(load: Load, address: str, port: int, path: str | Path, share: int, *, processes: int) -> list[str]:
-    """Return the command line of one of `processes` equal httperf processes that together generate `load`.
+    """Return the command line of httperf process number `share` of `processes` equal ones, which together generate
+    `load`.
 
     `path`: the requested path, or a file with the paths that httperf requests in turn (`write_paths`).
     """

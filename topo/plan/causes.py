@@ -112,9 +112,10 @@ class Judged:
 
 
 def judged(decisions: Sequence[Decision], moves_s: Iterable[float], onset_s: float) -> Judged:
-    """Summarise the decisions from SETTLED_S after the onset on; ``moves_s``: times at which weights changed.
+    """Summarise the decisions of a run; ``moves_s``: times at which weights changed.
 
-    Raises ValueError if there is no such decision.
+    Causes and names are those of the decisions from SETTLED_S after the onset on. Raises ValueError if there is no such
+    decision.
     """
     settled = [decision for decision in decisions if decision.time_s >= onset_s + SETTLED_S]
     if not settled:

@@ -205,7 +205,7 @@ def shared_out(allowed: Collection[int]) -> Cores:
 @contextmanager
 def parted() -> Generator[Cores]:
     """Move the calling thread, and the processes that it starts, to processors other than the servers' until the
-    context ends."""
+    context ends; a single processor is shared."""
     allowed = os.sched_getaffinity(0)
     cores = shared_out(allowed)
     os.sched_setaffinity(0, cores.others)

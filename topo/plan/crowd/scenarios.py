@@ -1,6 +1,6 @@
 """Plans of flash-crowd runs: settings, loads (scenarios), and treatments of the load (variants).
 
-Values are those of Chen & Heidemann unless marked as values of this lab; times and rates are before compression.
+Values that Chen & Heidemann publish are used; other values are of this lab. Times and rates are before compression.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def bystander_requests(settings: Settings) -> Iterator[Request]:
 
 
 def write_logs(directory: Path, crowds: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
-    """Write a request log, with compressed times, for each client host; return the files by host. All requests of a
-    client are on the same host."""
+    """Write a request log, with compressed times and without the requests of the first SILENCE_S seconds, for each
+    client host; return the files by host. All requests of a client are on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
     for request in heapq.merge(crowds, bystander, key=lambda item: item.time_s):
         if request.time_s < SILENCE_S * k:

@@ -96,8 +96,8 @@ def start(
 
 
 class Pipes:
-    """Named pipes into a switch. They are also open for reading, so that opening a pipe does not wait for the other
-    side."""
+    """Named pipes into a switch. They are also open for reading, so that opening a pipe does not wait for the
+    switch."""
 
     def __init__(self, paths: dict[int, Path], header: bytes) -> None:
         self._ends: dict[int, int] = {}
