@@ -138,7 +138,8 @@ CASES: Mapping[str, Case] = {
 
 
 def configuration(case: Case) -> Config:
-    """Return the controller's configuration: the case's services, and defaults for the rest."""
+    """Return the controller's configuration: the case's services, with fixed ratios and without the second look, and
+    defaults for the rest."""
     services = [
         {
             "name": name,

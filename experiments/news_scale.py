@@ -39,8 +39,8 @@ OF_A_CORE = 0.02
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every size with the fewest destinations, and every number of destinations at the
-    published size."""
+    """Return the points to measure: every size with the fewest destinations; in the full form also every number of
+    destinations at the published size."""
     if quick:
         short = [
             _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)
@@ -91,8 +91,8 @@ def measure(point: Point) -> Values:
 def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
     """Return the crowd's figures and the controller's figures.
 
-    The controller's figures are the hot spots that it identified, the refused requests to other destinations from the
-    onset on, the share of the responses' packets that were measured, and the CPU time of its steps.
+    The controller's figures are the hot spots that it identified, the refusals of other destinations relative to their
+    requests from the onset on, the share of the responses' packets that were measured, and the CPU time of its steps.
     """
     alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]

@@ -100,9 +100,9 @@ class CausesLab(NamespaceNetwork):
     # -- a run
 
     def run(self, seed: int) -> Judged:
-        """Run the quiet time and then the failure; return the comparison of the controller's decisions with the label.
+        """Run the quiet time and then the failure; return a summary of the controller's decisions.
 
-        Raises SetupError if a program ends early.
+        Raises SetupError if a program ends early, or if there are no decisions to judge.
         """
         start = time.time() + LEAD_S
         self._start_clients(start, seed)

@@ -93,8 +93,8 @@ def parse_httperf(text: str) -> HttperfResult:
 
 
 def combine(results: Sequence[HttperfResult]) -> HttperfResult:
-    """Combine the reports of processes that ran at the same time: counts are added, and mean connect times are weighted
-    by the number of connections."""
+    """Combine the reports of processes that ran at the same time: counts are added, mean connect times are weighted by
+    the number of connections, and the duration is the longest."""
     connections = sum(result.connections for result in results)
     weighted = sum(result.connect_ms * result.connections for result in results)
     return HttperfResult(

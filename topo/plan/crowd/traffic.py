@@ -36,8 +36,8 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
     """Return the requests of the log that the settings name, for the duration of the load. The log's crowd begins at
     the load's onset.
 
-    Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or is too
-    short.
+    Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or
+    does not cover the load.
     """
     path, begin = Path(settings.log), settings.log_onset_s - settings.onset_s
     end, last = begin + settings.seconds, -math.inf

@@ -77,7 +77,7 @@ def start(
 
     `program`: the options that name the P4 program (`["--no-p4"]`, or a JSON file with its flags). `flags`: options of
     the target. `name`: the switch's name in error messages. The name of the binary determines whether the switch is
-    BMv2. Raises SetupError.
+    BMv2. Raises SetupError if the process cannot be started.
     """
     # BMv2 and the embedded switch both accept a Unix socket for gRPC, which cannot collide with another program's port.
     # The kernel limits the socket's path to 107 bytes.
