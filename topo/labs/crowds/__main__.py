@@ -67,7 +67,7 @@ class Results:
         return checks(self.results, self._planned)
 
     def write(self) -> None:
-        """Write summary.json, details.json and the pictures."""
+        """Write summary.json, details.json, checks.json, table.txt and the pictures."""
         # The import of matplotlib takes a second, so it is delayed until the pictures are drawn.
         from topo.labs.crowds.plot import draw  # noqa: PLC0415
 
