@@ -46,8 +46,8 @@ NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
 """Service counts as normal again when NORMAL_SHARE of the requests that begin within NORMAL_WINDOW_S seconds are
 answered."""
 WARM_S = 60.0
-"""Seconds at the beginning of a run that do not enter its figures: if the run has no crowd, they enter no figure; if it
-has crowds, they do not enter the mean AR before the first crowd."""
+"""Seconds at the beginning of a run that are left out: in a run without a crowd from all figures, in a run with crowds
+only from the mean AR before the first crowd."""
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
@@ -248,7 +248,7 @@ def _seconds(outcome: Outcome) -> float:
 
 
 def _visits(due: Sequence[Outcome]) -> float:
-    """Among the clients with several requests, return the share of those all of whose requests were answered."""
+    """Among the clients with several requests, return the share whose requests were all answered."""
     by_client: dict[int, list[bool]] = defaultdict(list)
     for outcome in due:
         by_client[outcome.client].append(_answered(outcome))

@@ -68,7 +68,7 @@ def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a new lab with one loaded server, without ratios and queues of earlier runs; yield the measuring
+    """Open a lab with one loaded server, new so that it has no ratios and queues of earlier runs; yield the measuring
     function."""
     with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as web_pool:
         web_pool.lab.break_server(LOADED)

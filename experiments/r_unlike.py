@@ -78,7 +78,8 @@ def asked_for(count: int, heavy_share: float) -> list[str]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a new lab with ten servers, without ratios and queues of earlier runs; yield the measuring function."""
+    """Open a lab with ten servers, new so that it has no ratios and queues of earlier runs; yield the measuring
+    function."""
     case, name, _ = group.split("/")
     plan = pool_of(CPUS[case])
     with pool(VARIANTS[name].open(say, plan)) as web_pool:

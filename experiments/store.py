@@ -110,7 +110,7 @@ class Store:
     def text(self, note: str) -> str:
         """Return the content of the store's file, with a note at its head.
 
-        The head also contains the machine of the first run. Runs on other machines contain their own machine.
+        The head also contains the machine of the first run. A run on another machine contains its machine.
         """
         usual = next(iter(self._machines.values()), this_machine())
         own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}

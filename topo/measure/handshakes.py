@@ -74,8 +74,8 @@ class Handshakes:
     _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
-        """Add a segment to its connection, unless the connection's SYN was not captured. RSTs are only counted, if the
-        service sent them."""
+        """Add a segment to its connection, unless the connection's SYN was not captured. A RST is only counted, and
+        only if the service sent it."""
         if segment.rst:
             self.resets_by_service += not segment.to_server
         elif segment.syn and segment.to_server:

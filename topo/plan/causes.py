@@ -27,7 +27,7 @@ ROUND_TRIP_S = 0.04, 0.2
 LOSS = 0.05
 """Share of the packets towards the clients that a lossy link drops."""
 HALF_OPEN = 256
-"""Largest number of half-open connections at a server without SYN cookies."""
+"""Largest number of half-open connections of a server that uses no SYN cookies."""
 TURN_S, SLOW_TURN_S = 8e-3, 80e-3
 """Seconds that a server, and a slow server, needs for a block of an answer. Four servers with equal shares answer up to
 215 requests per second; a slow server can answer a seventh of its requests."""

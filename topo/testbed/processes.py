@@ -230,8 +230,7 @@ def processor_s(pid: int) -> float:
 
 
 def threads_s(pid: int) -> float:
-    """Return the CPU time of a process's threads in seconds, with a resolution of 1 ns, without threads that have
-    ended."""
+    """Return the CPU time in seconds of those threads of a process that have not ended, with a resolution of 1 ns."""
     seconds = 0.0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended since the directory was read

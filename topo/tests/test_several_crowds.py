@@ -45,7 +45,7 @@ class Seen:
 
 
 def bystanders(numbers: Iterable[int], per_s: float, lasts_s: float) -> tuple[Further, ...]:
-    """Return further services without a crowd, whose rate rises by the factor RISE for ``lasts_s`` seconds."""
+    """Return further services that have no crowd; their rate rises by the factor RISE for ``lasts_s`` seconds."""
     return tuple(Further(number, OTHER, per_s, per_s * RISE, lasts_s=lasts_s) for number in numbers)
 
 

@@ -16,7 +16,7 @@ from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
-"""Seconds (not compressed) at the beginning of the load without requests. Otherwise the few requests at the end of the
+"""Seconds (not compressed) without requests at the beginning of the load. Otherwise the few requests at the end of the
 controller's first interval would become the controller's first estimate of the usual rate."""
 
 
