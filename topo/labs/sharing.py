@@ -3,7 +3,7 @@ and client.
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 router --- client, 10.101.0.1, 10.102.0.1, ...
-                                    a queue per path    drops some arriving segments; delays its own by its distance
+                                    a queue per path    drops some arriving segments; delays those it sends
 ```
 """
 
