@@ -1,4 +1,5 @@
-"""Directories of results, which only complete results replace, and the version of the program that made the results."""
+"""Directories of results, whose content only complete results replace, and the version of the program that made
+them."""
 
 from __future__ import annotations
 

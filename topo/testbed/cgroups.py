@@ -127,7 +127,7 @@ class Group:
         return [int(pid) for pid in self.procs[0].read_text().split()]
 
     def used_s(self) -> float:
-        """Return the CPU time, in seconds, that the group's present processes have used since their start."""
+        """Return the CPU time, in seconds, that the first threads of the group's present processes have used."""
         return sum(processor_s(pid) for pid in self.pids())
 
     def memory_bytes(self) -> int:

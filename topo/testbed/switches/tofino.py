@@ -112,7 +112,7 @@ class Tofino(Kind):
         target: Sequence[str] = (),
     ) -> list[str]:
         """Return the gateway's command line, after writing the file that sets the speed of each port. The line names no
-        interfaces of ports and no P4 program, because the model has the interfaces and the driver the program."""
+        interfaces except that of the CPU port, and no P4 program: model and driver receive these."""
         del program, target
         file = endpoints.folder / "ports.toml"
         file.write_text("".join(f'[ports.{port}]\nspeed = "{SPEED}"\n' for port in sorted({*ports, CPU_PORT})))
