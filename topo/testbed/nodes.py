@@ -252,8 +252,8 @@ class TofinoSwitch(_OfKind):
     """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
     15 ms later than the capture did."""
     time_share = 3.0
-    """The factor by which every phase and every interval of the controller is longer. A tenth of the load gives too few
-    connections in an interval of the usual length, and the driver needs a fraction of a second to read registers."""
+    """The factor by which every phase and every interval of the controller is longer. With so small a load an interval
+    of usual length would have too few connections, and the driver needs a fraction of a second to read registers."""
     parted_from_servers = False
 
 

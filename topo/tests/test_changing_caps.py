@@ -1,7 +1,8 @@
 """Tests of real transfers while the caps on their windows change all the time: every byte is correct, and no transfer
 stalls because of a cap.
 
-With `FULL=1` in the environment the test makes 10,000 transfers instead of 800, and their caps change every second.
+With `FULL=1` in the environment the test makes 10,000 transfers instead of 800, and the caps change every
+second instead of every 0.2 s.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def settings_for(period_s: float, k: float) -> Settings:
 
 
 def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
-    """Return the row of one interval's length: CPU in seconds per second, memory in MB, and requests per second of the
-    compressed lab run."""
+    """Return the row of one detection interval T: CPU in seconds per second, memory in MB, and requests per second of
+    the compressed lab run."""
     costs = {
         f"{process}_{unit}_{when}": round(getattr(figures, f"{process}_{unit}"), digits)
         for unit, digits in (("cpu", 4), ("mb", 1))
