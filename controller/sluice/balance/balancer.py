@@ -35,15 +35,15 @@ class Decision:
     r: Mapping[int, float | None]
     """R over the window; None for a server with too few SYNs."""
     r_every_synack: Mapping[int, float | None]
-    """R over the window as it would be if repeated SYN-ACKs were counted as well."""
+    """R over the window as it would be if repeated SYN-ACKs were counted in addition to first ones."""
     ratios: Mapping[int, float]
     weights: Mapping[int, int]
     ejected: frozenset[int]
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Open and new connections over the window. It contains only servers whose open connections the switch counts. The
-    switch counts them for the second look, in which a new connection compares several servers."""
+    """Open and new connections over the window. The mapping contains only servers whose open connections the switch
+    counts. The switch counts them for the second look, in which a new connection compares several servers."""
 
 
 class Balancer:
@@ -127,7 +127,8 @@ class Balancer:
         return largest_remainder(ratios, measured=[i for i in measured if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
-        """Replace the ratios of the servers that do not drain by ratios read back from the switch."""
+        """Replace the ratios of the servers that do not drain by ratios read back from the switch. If none of these
+        servers has a ratio in the switch, nothing changes."""
         known = {i: ratios.get(i, 0.0) for i in self._active}
         if sum(known.values()) > 0:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)

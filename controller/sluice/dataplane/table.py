@@ -121,8 +121,8 @@ class ConnectionTable:
         return Pin(server, ANSWERED, ESTABLISHED)
 
     def number(self, place: Place) -> int | None:
-        """Return the number of the connection's slot, where the slots of way 2 follow those of way 1; None without a
-        slot."""
+        """Return the number of the connection's slot, where the slots of way 2 follow those of way 1; None if the
+        connection has no slot."""
         if (position := self._find(place)) is None:
             return None
         way, slot = position

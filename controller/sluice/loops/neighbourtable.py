@@ -82,8 +82,8 @@ class NeighbourTable:
         return changed
 
     def due(self, now: float) -> list[Address]:
-        """Return the addresses to request now, and schedule their next requests. Without answers the intervals
-        double."""
+        """Return the addresses to request now, and schedule their next requests, at doubled intervals while an address
+        does not answer."""
         due: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:

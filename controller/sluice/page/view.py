@@ -96,7 +96,7 @@ def total(values: Collection[float | None]) -> float | None:
 
 
 def head(status: Status) -> str:
-    """Return a line about the switch, and the controller's role."""
+    """Return a line with the switch's address, its device id and the controller's role."""
     return f"switch {status['switch']} device {status['device_id']}: {status['role']}"
 
 
