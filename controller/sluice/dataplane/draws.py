@@ -105,9 +105,9 @@ def lightest(
 ) -> int:
     """Return which of the drawn servers gets a new connection: the lightest server, or ``idle``.
 
-    ``idle``, an idle server if one is known, is selected if the lighter of the first two servers has an open connection,
-    or always if ``before_any``. A third and a fourth server are compared only while the lightest server so far has an
-    open connection. ``refusing``:
+    ``idle`` (an idle server, if one is known) is selected if the lighter of the first two servers has an open
+    connection, or always if ``before_any``. A third and a fourth server are compared only while the lightest server so
+    far has an open connection. ``refusing``:
     servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not preferred to
     any other server.
     """

@@ -86,7 +86,7 @@ def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) ->
     """Plot, over time, ratios and R (the SYN loss ratio) of every service, and the rates of responses (AR) and of
     requests that flash-crowd control measures.
 
-    Raises OSError, and Refused without matplotlib.
+    Raises OSError, and Refused if matplotlib is not installed.
     """
     try:
         import matplotlib as mpl  # noqa: PLC0415 (importing takes a second, and it is optional)

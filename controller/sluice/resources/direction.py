@@ -22,7 +22,8 @@ LEAST_CHANGE = 1 / 8
 RESERVED = 1 / 8
 """The share of a budget that transfers without a slot may get in addition to an equal share."""
 UNUSED = 1 / 32
-"""If the unwritten changes would leave more than this share of a budget unused, small changes are written as well."""
+"""If the unwritten changes would leave more than this share of a budget unused, even changes below LEAST_CHANGE are
+written."""
 LARGEST = float((1 << 30) - 1)
 """Largest window in bytes (RFC 7323, section 2.3)."""
 
