@@ -15,7 +15,8 @@ from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "fuzz/corpus"
 KEPT = ROOT / "fuzz/seeds"
-"""Folder of the seeds in git, for the fuzz targets of rules and agent. Tests run these seeds as well."""
+"""Folder of the seeds in git. The fuzz targets of rules and agent start from these seeds; ordinary tests also run
+them."""
 P4_FOLDERS = ("switch/engine/tests/p4", "crates/p4runtime/tests/p4")
 EVERYTHING = ROOT / "crates/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200

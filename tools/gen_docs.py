@@ -79,7 +79,7 @@ SECTIONS: dict[str, type] = {
     "metrics": MetricsConfig,
     "page": PageConfig,
 }
-"""Path of each model's section in the configuration file."""
+"""The models, by the paths of their sections in the configuration file."""
 CONFIGURATION = """# Configuration
 
 Every key of `sluice.yaml`; times are in seconds. [Configure](../guide/configure.md) explains the file.

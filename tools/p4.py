@@ -113,14 +113,16 @@ def compiler() -> str:
 
 
 def compile_into(folder: Path) -> None:
-    """Write the artefacts of all builds into a folder. Raises P4Error with p4c's output on an error or warning."""
+    """Write the artefacts of all builds into a folder. Raises P4Error with p4c's output on an error, or on a warning
+    other than EXPECTED_WARNING."""
     for name, build in BUILDS.items():
         (folder / name).mkdir(exist_ok=True)
         compile_one(build, folder / name)
 
 
 def compile_one(build: Build, folder: Path) -> None:
-    """Write the artefacts of a build into a folder. Raises P4Error with p4c's output on an error or warning."""
+    """Write the artefacts of a build into a folder. Raises P4Error with p4c's output on an error, or on a warning other
+    than EXPECTED_WARNING."""
     program, p4info = (folder / name for name in ARTEFACTS)
     command = [COMPILER, "--p4runtime-files", str(p4info), "-o", str(program), *build.arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

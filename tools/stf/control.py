@@ -40,7 +40,7 @@ class Control:
         self._groups: dict[int, list[int]] = {}
 
     def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
-        """Execute a statement; return its output in simple_switch_CLI's format, or None without output.
+        """Execute a statement; return its output in simple_switch_CLI's format, or None if it has no output.
 
         Raises StfError, or Refused if the switch refuses the request.
         """
