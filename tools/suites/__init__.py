@@ -1,6 +1,6 @@
 """Runs, on the embedded switch and without changes, tests that other projects wrote for BMv2.
 
 `tutorials` is p4lang/tutorials, `p4-guide` is the PTF tests of jafingerhut/p4-guide, and `onos` is the pipelines of
-ONOS. This repository contains only the expected outcomes. The user supplies the other projects' files, which run from a
-temporary copy.
+ONOS. This repository contains only the expected outcomes. The user supplies the other projects' files; the scripts of
+`tutorials` and `p4-guide` run in a copy of them.
 """
