@@ -97,8 +97,8 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers. The share of each is only its probe floor (the least share that keeps a server measured). Its
-        pending connections are assigned to another server."""
+        """Silent servers. Unless all servers are silent, the share of each is only its probe floor (the least share that
+        keeps a server measured). Its pending connections are assigned to another server."""
         return self._ejected
 
     @property
@@ -148,11 +148,12 @@ class Balancer:
         self._silence.restart(self._ejected)
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
-        """Take over a changed set of servers or changed options; servers that stay retain their measurements.
+        """Take over a changed set of servers or changed options. Servers that stay retain their measurements, except
+        the open connections if the period changes.
 
-        A server that is new, or no longer draining, starts with a part of its fair share; the policy states how large
-        this part is. The ratios of the other servers retain their proportions. Raises ValueError, and then changes
-        nothing, if every member would be draining.
+        If the policy learns, a server that is new, or no longer draining, starts with a part of its fair share; the
+        policy states how large this part is. The ratios of the other servers then retain their proportions. Otherwise
+        all ratios are the fair shares. Raises ValueError, and then changes nothing, if every member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)

@@ -119,8 +119,8 @@ class ProductionPolicy(Policy):
         return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
 
     def _step(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer: either some of them give up a part of their ratios, or all ratios
-        recover."""
+        """Return the step of the servers that answer: some of them give up a part of their ratios, or all ratios
+        recover, or the ratios stay."""
         options, extra = self._options, self._options.production
         answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
         evidence = {i: self._evidence[i].total.distinct for i in answering}
