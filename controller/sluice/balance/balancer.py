@@ -97,8 +97,8 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers. Unless all servers are silent, the share of each is only its probe floor (the least share that
-        keeps a server measured). Its pending connections are assigned to another server."""
+        """Silent servers. Their pending connections are assigned to other servers. While another server answers, the
+        share of a silent server is only its probe floor (the least share that keeps a server measured)."""
         return self._ejected
 
     @property
