@@ -107,9 +107,8 @@ def lightest(
 
     ``idle`` (an idle server, if one is known) is selected if the lighter of the first two servers has an open
     connection, or always if ``before_any``. A third and a fourth server are compared only while the lightest server so
-    far has an open connection. ``refusing``:
-    servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not preferred to
-    any other server.
+    far has an open connection. ``refusing``: servers whose last answer to a SYN was an RST. Their load is low because
+    they refuse, so they are not preferred to any other server.
     """
     best, *others = servers
     for number, other in enumerate(others):

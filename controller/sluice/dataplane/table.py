@@ -72,8 +72,8 @@ class ConnectionTable:
         return vacant
 
     def claim(self, now: int, place: Place, number: int, server: int) -> int | None:
-        """Occupy the slot in the way that ``syn`` returned. An open connection that thereby loses the slot is counted
-        as evicted.
+        """Occupy the connection's slot in way ``number``, which ``syn`` returned. An open connection that thereby loses
+        the slot is counted as evicted.
 
         Returns the slot's former server if the slot belonged to the same connection, in an incomplete handshake; else
         None.
