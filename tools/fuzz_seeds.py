@@ -39,7 +39,8 @@ def script(frames: list[tuple[int, bytes]]) -> bytes:
 
 
 def requests(p4info: p4i.P4Info, rng: random.Random) -> list[bytes]:
-    """Return requests that write an entry into every table and that read every entity."""
+    """Return requests that write an entry with every action of every table, and requests that read all entities of a
+    kind, such as all counters."""
     actions = {action.preamble.id: action for action in p4info.actions}
     made: list[bytes] = []
     for table in p4info.tables:

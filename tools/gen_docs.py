@@ -180,7 +180,7 @@ def meanings(model: type) -> dict[str, str]:
 
 
 def values(schema: Schema, definitions: Schema) -> str:
-    """Return the values that a key accepts: a type with its bounds, alternatives, or a link to the section's table."""
+    """Return the values that a key accepts, as text: a type with its bounds, alternatives, or `section` for a model."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return values(definitions[name], definitions) if "enum" in definitions[name] else "section"
@@ -208,7 +208,7 @@ def values(schema: Schema, definitions: Schema) -> str:
 
 
 def default(name: str, schema: Schema, model: Schema) -> str:
-    """Return a key's default as text: `required`, `none`, or a value."""
+    """Return a key's default as text: `required`, a value, or "" if the key has no default that a value could state."""
     if name in model.get("required", ()):
         return "required"
     value = schema.get("default")
