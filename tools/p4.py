@@ -153,8 +153,8 @@ def differences(recorded: dict[str, str], current: dict[str, str]) -> list[str]:
 
 
 def check() -> None:
-    """Raise P4Error if sources or artefacts differ from the manifest, or a fresh compilation yields other artefacts. The
-    program is only compiled if p4c of the manifest's version is on PATH."""
+    """Raise P4Error if sources or artefacts differ from the manifest, or a fresh compilation yields other artefacts.
+    The program is only compiled if p4c of the manifest's version is on PATH."""
     manifest = json.loads(MANIFEST.read_text())
     if changed := differences(manifest["sources"], sources(*BUILDS.values())):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")

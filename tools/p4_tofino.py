@@ -151,7 +151,8 @@ def compile_command(program: Program, folder: Path) -> Sequence[str]:
 
 
 def build(program: Program) -> None:
-    """Compile, assemble and write the program's artefacts. Raises P4Error with p4c's output on an error."""
+    """Compile, assemble and write the program's artefacts. Raises P4Error if a step fails, with the output of p4c or
+    the assembler, or if the program does not fit."""
     report = program.report
     shutil.rmtree(report, ignore_errors=True)
     report.mkdir(parents=True)
