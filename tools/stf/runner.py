@@ -46,7 +46,8 @@ class Result:
 
 
 def run(test: Path, binary: Path) -> Result:
-    """Run a test; an error becomes a failed result."""
+    """Run a test. The result is failed after an error of the test, its files or the switch; it is skipped if the
+    program is for another architecture."""
     with tempfile.TemporaryDirectory(prefix="stf-") as folder:
         try:
             statements = parse(test.read_text())
