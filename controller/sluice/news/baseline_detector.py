@@ -175,8 +175,8 @@ class BaselineDetector:
         """Return whether more requests are offered than the average. The difference must exceed the noise and, unless
         ``seconds`` is 0, the variation by chance of a count over ``seconds``.
 
-        The average of few requests is itself subject to chance, so the offered requests must exceed the slow average as
-        well.
+        The average of few requests is itself subject to chance, so the requests are compared with the slow average
+        instead if that is higher.
         """
         options, extra = self._options, self._options.production
         busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
@@ -185,8 +185,8 @@ class BaselineDetector:
         return offered > average * (1 + busy) and not by_chance
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
-        """Return whether responses are slower, and requests more, than the slow averages. The averages have then
-        learned from a crowd."""
+        """Return whether responses are slower and requests more frequent than their slow averages. The faster averages
+        have then learned from a crowd."""
         ar, requests = self._ar.slow, self._requests.slow
         if ar is None or requests is None or not self._readings or self._recovered(ar, width):
             return False

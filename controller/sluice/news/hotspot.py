@@ -84,7 +84,8 @@ class HotSpotTable:
         return next(filter(eligible, self.ranked(incumbent)), None)
 
     def ranked(self, incumbent: Packed | None = None) -> list[Packed]:
-        """Return the destinations in descending order of hits."""
+        """Return the destinations in descending order of hits. Among equals, the ``incumbent`` (the present hot spot)
+        is first, then the lowest address."""
         ranked = sorted((-entry.hits, entry.destination != incumbent, entry.destination) for _, entry in self.entries())
         return [destination for _, _, destination in ranked]
 

@@ -218,7 +218,7 @@ class News:
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
-            return None  # the next observation detects the reset as well, and restarts
+            return None  # the next observation will detect the reset and use its reading as a new base
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Make one step of the mode's detector and of its limits."""

@@ -35,18 +35,19 @@ class CapacitySearch:
     good: float | None = None
     """The last limit that was binding while responses were healthy. Each degradation since then has lowered it."""
     bad: float | None = None
-    """The limit at which responses last degraded."""
+    """The limit at which responses last degraded or began to last longer; None if higher limits were healthy since."""
     full: float | None = None
-    """The limit at which responses last degraded or began to last longer, even if higher limits were healthy since."""
+    """Like ``bad``, but retained even if higher limits were healthy since. If there has been no such limit, the limit
+    that the long-term mean of AR moved first."""
     step: float = 0.0
-    """The next step beyond ``bad``, in parts of the limit."""
+    """The last step beyond ``bad``, in parts of the limit; the next step is twice as large."""
     ar_share: float | None = None
-    """AR in parts of its reference at the last degradation; None if responses were healthy since."""
+    """AR in parts of its reference at the last degradation; None if the limit has since moved for another reason."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Raise the limit, because responses are healthy and the limit binds. ``room`` and ``beyond`` are parts of the
-        largest step (``probe_max``). No step is larger than ``room`` of it; beyond the limit at which responses
-        degraded, none is larger than ``beyond`` of it either."""
+        """Raise the limit, because responses are healthy and the limit binds. The largest step is ``probe_max`` times
+        ``room``, beyond the limit at which responses degraded also at most ``probe_max`` times ``beyond``. A step of
+        ``probe_min`` is always possible."""
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
