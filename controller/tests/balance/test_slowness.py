@@ -12,7 +12,7 @@ OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
 
 def distinct(open_sum: int, begun: int) -> Work:
-    """Return the work of a server that had a different open connection in every sample."""
+    """Return the work of a server none of whose connections was open in two samples."""
     return Work(open_sum, open_sum, begun)
 
 

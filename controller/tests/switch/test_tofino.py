@@ -84,7 +84,10 @@ async def test_a_limit_is_one_that_the_meter_can_hold(switch: TofinoSwitch, sess
 
 
 async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[bool]:
-    """Return whether reading the counters of this many servers requests complete registers."""
+    """Read the counters of this many servers; return which kinds of requests this takes.
+
+    True: requests for complete registers; False: requests for single cells.
+    """
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         registers = await open_registers(session, None)

@@ -25,7 +25,7 @@ async def detect(address: str, device_id: int) -> Profile:
     it accepts.
 
     ``sluice-tofino`` reports the architecture that it accepts in Capabilities (docs/reference/gateway.md). A switch
-    that reports neither architecture runs v1model; ``open_registers`` then distinguishes BMv2 from the embedded switch.
+    that reports no architecture counts as v1model; ``open_registers`` then distinguishes BMv2 from the embedded switch.
     Raises SwitchLost if the switch does not answer, and SwitchError if it has no such device.
     """
     config = p4r.GetForwardingPipelineConfigRequest(
