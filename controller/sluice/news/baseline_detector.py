@@ -17,13 +17,13 @@ _FELL = 0.5
 seen."""
 
 HEALTH_WINDOWS = 2
-"""Number of measurement windows of AR (the mean rate of the fastest responses) that decide a move of a limit. After a
-move the limit stays for as many windows."""
+"""Number of measurement windows of AR (the mean rate of the fastest responses) that decide a move of a limit. AR moves
+the limit again only after as many windows."""
 
 _HEALTHY, _DEGRADED = 0.35, 0.45
 """Parts of the alarm's tolerance by which the mean AR of HEALTH_WINDOWS may be below its baseline. Up to the first part
 AR is healthy, beyond the second it is degraded. Both parts are below 1, because a mistaken move of a limit costs less
-than a mistaken alarm. Between the two parts the link is full, and the limit stays."""
+than a mistaken alarm. Between the two parts the link is full, and this comparison does not move the limit."""
 
 _SPANS = (1, 2, 4)
 """Numbers of consecutive measurement windows whose mean AR is compared with the average. The mean of n windows has
@@ -115,15 +115,15 @@ class BaselineDetector:
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Decide by the measurements of one window whether there is an alarm.
+        """Decide by the measurements of one window whether there is an alarm, and learn from a healthy window.
 
         ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
         variation by chance is not considered). ``sick``: a server or a flood is known to be the cause of slow
         responses. ``evident``: there were enough flows for a mean of the fastest part.
 
         The baseline learns nothing while a limit is in force, or without evidence: an idle network shows nothing about
-        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow and
-        there are more requests than usual.
+        a busy one. Once the baseline is warm, it also learns nothing during an alarm, while ``sick``, or while there
+        are more requests than usual and responses are not clearly healthy.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))
@@ -253,7 +253,7 @@ class BaselineDetector:
             self.degraded = share < 1 - self._margin(reference, _DEGRADED)
 
     def _mean_share(self, reference: Baseline) -> float:
-        """Return the mean AR of HEALTH_WINDOWS as a fraction of the average of a reference."""
+        """Return the mean AR of HEALTH_WINDOWS as a fraction of a reference's average; 1 if the reference is empty."""
         return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
 
     def _margin(self, reference: Baseline, share: float) -> float:

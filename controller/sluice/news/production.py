@@ -36,8 +36,7 @@ class Health:
     healthy: bool
     """Whether AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
-    """Whether AR is below its reference by more than the tolerance. If it is neither healthy nor degraded, the limit
-    stays."""
+    """Whether AR is below its reference by more than the tolerance. AR may be neither healthy nor degraded."""
     busier: bool
     """Whether more requests are offered than usual, or the usual rate is unknown."""
     lasting: Portion | None = None
@@ -156,7 +155,7 @@ class ProductionRegulator:
         return self._long.above if self._search.near or self._long.low else None
 
     def _climb(self, health: Health) -> None:
-        """Raise the limit if the test shows that responses do not last longer. Otherwise the limit stays."""
+        """Raise the limit if AR is healthy and the test shows that responses do not last longer."""
         assert self._search is not None
         if health.healthy and (room := self._knee.room) > 0:
             self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)

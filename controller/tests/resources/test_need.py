@@ -76,7 +76,7 @@ def test_the_sawtooths_largest_flight_is_no_need() -> None:
 
 
 def test_a_transfer_that_keeps_more_in_flight_ignores_losses() -> None:
-    """The model's mean flight is 12.06 segments; Reno, which the model describes, may reach a mean of 17, but not 30."""
+    """The model's mean flight is 12.06 segments. Reno, which the model describes, may reach a mean of 17, never 30."""
     lossy = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
     assert need(Needs.PRODUCTION, lossy[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
     assert need(Needs.PRODUCTION, lossy[1]) == 30 * MSS

@@ -101,7 +101,7 @@ async def test_few_cells_are_read_by_themselves_and_many_as_whole_registers(
 ) -> None:
     """On a Tofino the counters of 20 servers are read as single cells, those of 200 servers as complete registers.
 
-    Copying a complete register costs the driver as much as reading about 100 cells.
+    To read a single cell takes the driver as long as to copy 32 cells of a complete register (`cell_cost`).
     """
     assert await _asked(switch, program, 20) == {False}
     assert await _asked(switch, program, 200) == {True}
