@@ -344,7 +344,7 @@ class News:
         )
 
     def _publish(self, decision: Decision) -> Decision:
-        """Complete a decision by the limits in force and by the sentence for the operator."""
+        """Complete a decision by the limits in force, the hot spots, and the sentence for the operator."""
         limits = self.limits
         changed, self._written = limits != self._written, limits
         spots = [*limits, self._hot_spot, self._stranger]
