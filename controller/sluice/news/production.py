@@ -14,8 +14,8 @@ from .requests import Requests
 from .search import CapacitySearch
 
 _DRAIN_WINDOWS = 6
-"""Number of measurement windows after a degradation in which the queue of the former limit still drains: its responses
-still last long and are retransmitted."""
+"""Number of measurement windows after a degradation in which the queue of the former limit still drains. The responses
+in this queue last long and are retransmitted."""
 _REST_WINDOWS = 4
 """Number of measurement windows for which a limit stays after two moves down in a row, because the former queue still
 drains."""

@@ -18,8 +18,8 @@ _FADE = 0.7
 thus an average of about three intervals."""
 
 _HEADROOM, _PROBE = 1.25, 0.05
-"""The rate of the second bucket is its use times the first number, plus the second number times the limit. So its use
-can grow."""
+"""The rate of the second bucket is its use times the first number, plus the second number times the limit. The rate
+thus exceeds the use, so that the use can grow."""
 
 _NEAR = 0.05
 """While the limit stays the same, the buckets are rewritten only when the rate of either changes by more than this part

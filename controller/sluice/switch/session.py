@@ -39,8 +39,8 @@ BATCH = 500
 """The largest number of updates in one WriteRequest; it keeps a request well below gRPC's default limit of 4 MB."""
 
 _WAITING = 256
-"""The largest number of packets, and of digests, that wait until the controller reads them. Later ones are dropped. The
-switch limits their rate, too."""
+"""The largest number of packets, and of digests, that wait until the controller reads them. Later packets and digests
+are dropped."""
 
 
 class Role(Enum):

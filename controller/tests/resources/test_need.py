@@ -51,7 +51,11 @@ def test_the_paper_needs_throughput_times_round_trip() -> None:
 
 
 def test_production_needs_that_of_todays_senders() -> None:
-    """At p = 0.01, b = 1 and no timeouts: W = 1 + sqrt(264 + 1) = 17.27882, mean (99 + W) / (W / 2 + 1) = 12.06286."""
+    """The loss rate is p = 0.01, windows grow by bytes acknowledged (b = 1), and there are no timeouts.
+
+    A loss ends the growth of the window at W = 1 + sqrt(264 + 1) = 17.27882 segments. The mean number of segments in
+    flight is (99 + W) / (W / 2 + 1) = 12.06286.
+    """
     seen = reading(30 * MSS, under_way=12 * MSS, losses=1e3)
     assert need(Needs.PRODUCTION, seen) == pytest.approx(12.06286 * MSS, rel=1e-6)
 
@@ -59,7 +63,8 @@ def test_production_needs_that_of_todays_senders() -> None:
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
     """Observed timeouts count up to the model's share Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422.
 
-    In the first case all losses are timeouts, in the second a tenth of them; W is 17.27882.
+    In the first case all losses are timeouts, in the second a tenth of them. A loss ends the growth of the window at
+    17.27882 segments.
     """
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
     mean = (99 + 17.27882 + 0.210422 / 0.99) / (17.27882 / 2 + 1 + 0.210422 * 3 * 1.010204 / 0.99)
