@@ -297,8 +297,8 @@ class News:
         return Asked(requests, seconds, up=self._spot.risen(target, self._window), known=self._spot.known(target))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
-        """Return the limited target, or the hot spot if there is no limit. Returns also its requests in the interval,
-        and the seconds for which they were counted.
+        """Return the limited target, or the hot spot if there is no limit, with its requests in the interval and the
+        seconds for which the requests were counted.
 
         A hot spot that is not limited may not be counted yet. In this case the target is None, which means all
         destinations.

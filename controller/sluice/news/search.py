@@ -45,9 +45,11 @@ class CapacitySearch:
     """AR in parts of its reference at the last degradation; None if the limit has since moved for another reason."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Raise the limit, because responses are healthy and the limit binds. The largest step is ``probe_max`` times
-        ``room``, beyond the limit at which responses degraded also at most ``probe_max`` times ``beyond``. A step of
-        ``probe_min`` is always possible."""
+        """Raise the limit, because responses are healthy and the limit binds.
+
+        No step is larger than ``room`` times ``probe_max``. A step beyond the limit at which responses degraded is not
+        larger than ``beyond`` times ``probe_max`` either. A step of ``probe_min`` is always possible.
+        """
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
