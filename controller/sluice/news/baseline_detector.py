@@ -49,7 +49,7 @@ class BaselineDetector:
         """Whether the baseline has learned from the last observation."""
         self.healthy = self.degraded = False
         """Healthy: the mean AR of HEALTH_WINDOWS is so close to its reference that more connections could be admitted.
-        Degraded: it is below the reference by more than the tolerance."""
+        Degraded: this mean is below the reference by more than the part _DEGRADED of the alarm's tolerance."""
         self._options = options
         self._intervals = options.production.intervals
         """Number of intervals in the last measurement window. Two readings of AR that are this many intervals apart

@@ -10,7 +10,7 @@ from .lasting import Portion, evidence
 
 MORE = 0.33
 """Responses last longer if the share of lasting responses (those with packets in several intervals) exceeds the share
-under lower limits by this part."""
+under lower limits by this part of the latter."""
 _TOO_LOW, _TOO_HIGH = 0.05, 0.05
 """Error probabilities of the test: first of lowering a limit under which responses do not last longer, then of raising
 a limit under which they do."""
@@ -20,7 +20,7 @@ _BELOW = 0.85
 """A limit counts as lower than the present limit if it is at most this part of the present limit. The responses under
 lower limits are the reference."""
 _SHARE_MOST = 0.7
-"""The upper bound of the reference's share of lasting responses in the comparison."""
+"""In the comparison, the reference's share of lasting responses counts as at most this."""
 _NEAR = 0.02
 """Limits whose logarithms differ by less than this are counted together."""
 _ENOUGH = 20_000

@@ -36,7 +36,8 @@ class Health:
     healthy: bool
     """Whether AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
-    """Whether AR is below its reference by more than the tolerance. AR may be neither healthy nor degraded."""
+    """Whether AR is so far below its reference that the limit may be too high. AR may be neither healthy nor
+    degraded."""
     busier: bool
     """Whether more requests are offered than usual, or the usual rate is unknown."""
     lasting: Portion | None = None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""If the present limit is at least this part of the limit at which responses degraded or began to last longer, it is
-near that limit. The long-term mean of AR then moves it."""
+"""The present limit is near the limit at which responses degraded or began to last longer if it is at least this part
+of that limit. The long-term mean of AR then moves the present limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
 """The limit moves by _TRIM times the difference between the long-term mean and its target, but by at most _TRIM_MOST.
 Both are parts of the limit."""
@@ -23,11 +23,11 @@ _RECOVERING = 1.1
 class CapacitySearch:
     """Raises the limit while responses are healthy, and lowers it at the first degradation.
 
-    The search raises the limit as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses
-    last degraded and, beyond that limit, in steps that double. So it approaches a known capacity slowly, and finds a
-    new one soon. It lowers the limit to a fixed part below the last healthy limit. If no healthy limit is known, it
-    lowers the limit in proportion to the fall of AR. While responses recover, the limit stays until the queue that the
-    higher limit caused has drained.
+    The search raises the limit as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to ``bad``, the limit at which
+    responses last degraded or began to last longer, and beyond that limit in steps that double. So the search
+    approaches a known capacity slowly, and finds a new one soon. It lowers the limit to a fixed part below the last
+    healthy limit. If no healthy limit is known, it lowers the limit in proportion to the fall of AR. While responses
+    recover, the limit stays until the queue that the higher limit caused has drained.
     """
 
     limit: float

@@ -110,8 +110,8 @@ def identity_of(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArra
 
 
 async def read_slots(registers: Registers) -> Slots:
-    """Read the complete connection table: some 10^5 cells per register, so at most once a minute. Raises
-    SwitchError."""
+    """Read the complete connection table. Call this function at most once a minute, because each register has some 10^5
+    cells. Raises SwitchError."""
     pairs: list[tuple[str, str]] = [
         (Register.PIN_KEY_1, Register.PIN_KEY_2),
         (Register.PIN_SERVER_1, Register.PIN_SERVER_2),

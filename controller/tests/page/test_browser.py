@@ -316,7 +316,7 @@ def answers_by_name(url: str) -> None:
 
 
 def upgraded(url: str, host: str, origin: str) -> int:
-    """Return the HTTP status of a WebSocket handshake (not by urllib, which sends `Connection: close`)."""
+    """Return the HTTP status of a WebSocket handshake; urllib cannot make it, because it sends `Connection: close`."""
     fields = {
         "Host": host,
         "Origin": origin,

@@ -75,7 +75,7 @@ def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
 
 
 def test_the_sawtooths_largest_flight_is_no_need() -> None:
-    """The need does not depend on the largest flight, which would make the needs of all transfers nearly equal."""
+    """The need does not depend on the largest flight; otherwise the needs of all transfers would be nearly equal."""
     low, high = (reading(flight * MSS, under_way=12 * MSS, losses=1e3) for flight in (14, 40))
     assert need(Needs.PRODUCTION, low) == need(Needs.PRODUCTION, high)
 
