@@ -162,8 +162,8 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
 
     The crowd does not enter the baseline by which the next crowd is detected. In the case "4 s", AR is still that of a
     full link when the controller restarts, so only a further decline could be noticed. In the case "mode", the mode
-    changes from paper to production instead. The limit is then below the capacity, because the crowd begins late in an
-    interval.
+    changes from paper to production, without a restart. The limit is then below the capacity, because the crowd begins
+    late in an interval.
     """
     onset, end, again, over = 127.0, 600.0, 720.0, 760.0
     first, second = crowd(onset, 5), crowd(again, 5)
