@@ -85,7 +85,7 @@ class Identification:
 
     def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
         """Return the destination with the most samples; if several have equally many, the ``incumbent`` among them.
-        None without samples.
+        Returns None if no destination has samples, or if all are excluded.
 
         ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """

@@ -138,10 +138,10 @@ async def reconcile(
 ) -> int:
     """Write what differs between ``readback`` and ``state``. Returns the number of updates. Raises SwitchError.
 
-    ``tables``: compare only these tables and ``meters``. A state that is not complete requires ``tables`` to be the
-    tables that a balancing decision changes, and ``meters`` to contain at most admission's meter. ``readback`` is
-    updated, so that the next call writes only what has changed since then. After an error ``readback`` is not updated:
-    read the switch again.
+    ``tables``: compare only these tables and ``meters``; None: compare all tables and meters. A state that is not
+    complete requires ``tables`` to be the tables that a balancing decision changes, and ``meters`` to contain at most
+    admission's meter. ``readback`` is updated, so that the next call writes only what has changed since then. After an
+    error ``readback`` is not updated: read the switch again.
     """
     changes = changes_of(session, readback, state, tables, meters)
     await session.write(changes.updates)
