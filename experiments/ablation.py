@@ -230,7 +230,8 @@ def measure(point: Point) -> Values:
 
 
 def values(run: PoolRun) -> Values:
-    """Return the mean time in ms until a connection's answer is complete, and the share of connections given up."""
+    """Return the mean time in ms until a connection's answer is complete, the share of connections given up, and the
+    number of weight changes."""
     begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
     waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
     return {

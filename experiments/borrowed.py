@@ -1,4 +1,4 @@
-"""Runs that two experiments share: read from the results of the other experiment, or made in the same way."""
+"""Lab runs that one experiment borrows from another: read from the other's results, or made in the same way."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def point_of(experiment: Experiment, key: str) -> Point:
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
-    """Return the run's record from the experiment's results; None without a record from `labs.since` or later."""
+    """Return the run's record from the experiment's results; None if there is no record from `labs.since` or
+    later."""
     records = Store(labs.experiments, experiment.name).of([point])
     return records[0] if records and records[0].began >= labs.since else None
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:
-    """Return the run's record from the experiment's results; without a record, make the run without storing a
+    """Return the run's record from the experiment's results; if there is none, make the run, and do not store its
     record."""
     if known := kept(experiment, point, labs):
         return known

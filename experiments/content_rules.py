@@ -106,7 +106,7 @@ def _lines(records: Sequence[Record]) -> list[Mapping[str, Any]]:
 
 def decision_us(records: Sequence[Record], kind: str, count: int, where: str) -> Mean:
     """Return the mean time of a decision in microseconds with `count` rules of a kind; `where` is the place of the rule
-    that matches."""
+    that matches (`none`: no rule matches)."""
     lines = [line for line in _lines(records) if (line.get("kind"), line.get("rules")) == (kind, count)]
     return mean_of([line[f"{where}_ns"] / 1e3 for line in lines])
 

@@ -44,7 +44,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 def transfer(place: ContentPlace, name: str) -> Values:
     """Fetch the page of 100 MB; return the transfer's rate, the agent's packets before and after the splice, and the
-    switch's CPU time."""
+    switch's CPU time per packet."""
     series = SERIES[name]
     packets, cpu_s = place.quiet_packet_counts(), place.cpu_s()["switch"]
     agent, client = place.agent_packets(), place.client_packets()
@@ -130,7 +130,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw both rates of each pair in the order of the pairs, and the ratio of the two rates."""
+    """Draw both rates of each pair in the order of the pairs, and the ratios of the two rates in the order of size."""
     rates, ratios = figure.subplots(1, 2)
     for series in (PLAIN, AGENT):
         runs = matching(records, series=series.name)

@@ -156,8 +156,8 @@ class ContentPlace(ContentLab):
         self._capacity: dict[tuple[str, str], float] = {}
 
     def run(self, series: Series, asked: Requests) -> dict[str, Any]:
-        """Run a load; return response times, CPU times of each process that handles requests, and the number of packets
-        that the switch lost."""
+        """Run a load; return response times, the CPU time per request of each process that handles requests, and the
+        number of packets that the switch lost."""
         before, packets = self.cpu_s(), self.quiet_packet_counts()
         command = contentload.command(str(series.address), series.port, asked)
         process = self.start("first_byte", command, series.client.name)

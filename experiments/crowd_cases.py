@@ -46,7 +46,8 @@ NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
 """Service counts as normal again when NORMAL_SHARE of the requests that begin within NORMAL_WINDOW_S seconds are
 answered."""
 WARM_S = 60.0
-"""Seconds at the beginning of a run without a crowd that the figures leave out."""
+"""Seconds at the beginning of a run that are left out: in a run without a crowd from all figures, in a run with crowds
+only from the mean AR before the first crowd."""
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
@@ -137,7 +138,8 @@ CASES: Mapping[str, Case] = {
 
 
 def configuration(case: Case) -> Config:
-    """Return the controller's configuration: the case's services, and defaults for the rest."""
+    """Return the controller's configuration: the case's services, with fixed ratios and without the second look, and
+    defaults for the rest."""
     services = [
         {
             "name": name,
@@ -246,7 +248,7 @@ def _seconds(outcome: Outcome) -> float:
 
 
 def _visits(due: Sequence[Outcome]) -> float:
-    """Return the share of clients with several requests whose requests were all answered."""
+    """Among the clients with several requests, return the share whose requests were all answered."""
     by_client: dict[int, list[bool]] = defaultdict(list)
     for outcome in due:
         by_client[outcome.client].append(_answered(outcome))
@@ -317,7 +319,7 @@ def _alarm_s(case: Case, run: CrowdRun) -> float:
 
 
 def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
-    """Return the times of alarms outside of crowds."""
+    """Return the times of alarms outside of crowds and of the LATE_S seconds after each crowd."""
     before, alarms = False, list[float]()
     for decision in run.decisions:
         crowd = any(surge.begins_s <= decision.time_s < surge.ends_s + LATE_S for surge in case.surges)

@@ -40,7 +40,8 @@ class Point:
     lab_run: str = ""
     """Name of the lab run from which the point is measured; points of other experiments may use the same lab run."""
     read_s: float = 0.0
-    """Seconds to read the lab run if it is on disk; 0 if the lab run is made anew for the point."""
+    """Approximate seconds of the point if its lab run is already on disk (to read the run and, for some points, to
+    simulate it); 0: the point never uses a run on disk."""
 
 
 @dataclass(frozen=True, slots=True)

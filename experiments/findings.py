@@ -42,8 +42,8 @@ def near(
     below: str = NOT_KNOWN,
     above: str = NOT_KNOWN,
 ) -> list[Finding]:
-    """Compare a share in percent with the published share; `below` and `above` are the reasons for a deviation. Return
-    no finding if the share was not measured."""
+    """Compare a share in percent with the published share; `below` and `above` are the reasons given if the measured
+    share is lower or higher. Return no finding if the share was not measured."""
     if math.isnan(here.value):
         return []
     digits = 0 if within >= NEAR_POINTS else 1

@@ -26,13 +26,14 @@ class Mean:
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
 
     def signed(self, digits: int = 1) -> str:
-        """Return a difference as `+12.3 ± 0.4`."""
+        """Return a difference as `+12.3 ± 0.4`; for a single run, which has no interval, as `+12.3`."""
         return f"{self.value:+,.{digits}f}" + ("" if math.isnan(self.half) else f" ± {self.half:,.{digits}f}")
 
     def text(self, digits: int = 1) -> str:
         """Return the mean as `12.3 ± 0.4`, or as `12.3 (0–30.1)` if half the interval's width exceeds the mean.
 
-        Measured quantities are never negative, so an interval that would begin below 0 begins at 0.
+        A single run has no interval (`12.3`); without runs, the text is `-`. Measured quantities are never negative, so
+        an interval that would begin below 0 begins at 0.
         """
         if math.isnan(self.value):
             return "-"

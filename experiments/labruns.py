@@ -20,7 +20,7 @@ class LabRuns:
     experiments: Path = RESULTS / EXPERIMENTS
     """Directory of the experiments' results and of the lab runs that only experiments make."""
     shared: Path = RESULTS
-    """Directory of the runs that `make news` and `make news-overhead` also make."""
+    """Directory of the runs that experiments share with `make news` and `make news-overhead`."""
     since: float = 0.0
     """Time in seconds on the clock of time.time(); runs that began earlier are made again."""
 

@@ -57,8 +57,8 @@ SIMILAR = 0.1
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every case under NEWS and without control, some cases in production mode, and short
-    runs that vary the parameters."""
+    """Return the points to measure: every case under NEWS, and without control (in the quick form only the FTP case).
+    In the full form also some cases in production mode, and short runs that vary the parameters."""
     made: list[Point] = []
     seeds = SEEDS[:1] if quick else SEEDS
     for seed in seeds:

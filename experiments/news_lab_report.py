@@ -112,8 +112,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw AR (the response rate of the fastest flows) and requests against time for the first run of each set-up; then
-    AR by static limit and, if T was varied, by T."""
+    """Draw AR (the response rate of the fastest flows) in both scenarios, and requests in the network-limited scenario,
+    against time, for the first run of each variant in CURVES. Then draw AR by variant and, if T was varied, by T."""
     setups = set_ups(records)
     (upper_left, upper_right), (lower_left, right) = figure.subplots(2, 2)
     for axes, scenario in ((upper_left, NETWORK), (lower_left, SERVER)):

@@ -31,8 +31,8 @@ class Runs:
         return self.records[0].parameters
 
     def figure(self, name: str, window: str = CROWD, scale: float = 1.0) -> Mean:
-        """Return a figure's mean at the uncompressed scale: rates are divided by the compression k, and times in
-        seconds are multiplied by k."""
+        """Return `scale` times a figure's mean at the uncompressed scale: rates are divided by the compression k; times
+        in ms are multiplied by k and converted to seconds."""
         return mean_of([scale * value for value in self.by_seed(name, window).values()])
 
     def percent(self, name: str, window: str = CROWD) -> Mean:

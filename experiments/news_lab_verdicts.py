@@ -27,8 +27,8 @@ NEAR_INTERVALS = 1.5
 """Detection within this many intervals agrees with the paper's "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)
 CLEARLY_LESS = 0.9
-"""A value of AR (the response rate of the fastest flows) is clearly less than the best AR if the ratio of both is below
-CLEARLY_LESS."""
+"""A value of AR (the response rate of the fastest flows) is clearly less than the best AR if its ratio to the best AR
+is below CLEARLY_LESS."""
 
 
 def findings(setups: SetUps) -> list[Finding]:
@@ -260,7 +260,8 @@ def _latency(network: Mapping[str, Runs]) -> list[Finding]:
 def _bulk(
     network: Mapping[str, Runs], figure: str, without: float, under_news: float, *, below: str, above: str
 ) -> list[Finding]:
-    """Compare the bulk transfer's goodput in the crowd with a published figure, in percent of the goodput before."""
+    """Compare the bulk transfer's goodput in the crowd with the published values for no control (`without`) and for
+    NEWS (`under_news`), all in percent of the goodput before the crowd."""
     none, news = (_percent(runs.over_quiet("bystander_goodput_kbps")) for runs in _runs_of(network, NONE, NEWS))
     return [
         *near(figure, "bulk transfer without control, of before", without, none, below=below),

@@ -22,8 +22,8 @@ OTHERS = (16, 64, 250)
 """Numbers of destinations in addition to the target; the P4 program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
-"""Balancing periods of the other services in seconds: NEVER_S is longer than a run, to measure NEWS alone; OFTEN_S is
-the default, for one of the set-ups."""
+"""Balancing periods in seconds of the destinations other than the target: NEVER_S is longer than a run, to measure NEWS
+alone; OFTEN_S is the default, for one of the set-ups."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0
@@ -39,8 +39,8 @@ OF_A_CORE = 0.02
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every size with the fewest destinations, and every number of destinations at the
-    published size."""
+    """Return the points to measure: every size with the fewest destinations; in the full form also every number of
+    destinations at the published size."""
     if quick:
         short = [
             _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)
@@ -91,8 +91,8 @@ def measure(point: Point) -> Values:
 def values(dumbbell: Dumbbell, run: CrowdRun) -> Values:
     """Return the crowd's figures and the controller's figures.
 
-    The controller's figures are the hot spots that it identified, the refused requests to other destinations from the
-    onset on, the share of the responses' packets that were measured, and the CPU time of its steps.
+    The controller's figures are the hot spots that it identified, the refusals of other destinations relative to their
+    requests from the onset on, the share of the responses' packets that were measured, and the CPU time of its steps.
     """
     alarmed = [decision for decision in run.decisions if decision.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
@@ -253,8 +253,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the ratio of AR to AR before the crowd and the share of measured packets against size, and the CPU time of
-    decisions against flows."""
+    """Draw the ratio of AR in the crowd to AR before it, and the share of measured packets, against size; draw the CPU
+    time of decisions against flows."""
     left, right = figure.subplots(1, 2)
     rows = grouped(records, _place)
     for number, variant in enumerate(VARIANTS):

@@ -37,8 +37,8 @@ PAPER = {
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every row of the table and production mode; in the full form also NEWS with
-    hot-spot identification and a wider link."""
+    """Return the points to measure: every row of the table (in the quick form only one of the static limits) and
+    production mode; in the full form also NEWS with hot-spot identification and a wider link."""
     made: list[Point] = []
     for seed in SEEDS[:1] if quick else SEEDS:
         for variant in ("none", "news", "production") if quick else ("none", "news", "news-hsi", "production"):

@@ -41,8 +41,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Yield the measuring function, which opens a new lab for each point, with the address tuples of its
-    connections."""
+    """Yield the measuring function, which opens a new lab for each point; the lab needs the address tuples of all
+    connections in advance."""
     del group
 
     def measure(point: Point) -> Values:

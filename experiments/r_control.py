@@ -50,7 +50,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab with one server on the group's path, and yield the measuring function."""
+    """Open a lab with the path between client and server that `group` names, and yield the measuring function."""
     with pool(WAYS[group.split("/", maxsplit=1)[0]](quiet(say))) as web_pool:
         yield lambda point: web_pool.run(Load(point.parameters["rate_per_s"], point.parameters["seconds"], GIVEN_UP_S))
 

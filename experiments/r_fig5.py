@@ -44,8 +44,8 @@ MEDIAN_DIGITS = 2
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every variant at every rate. Repetitions are interleaved, so that a slow change of
-    the machine's speed affects all alike."""
+    """Return the points to measure: every variant (in the quick form those of QUICK) at every rate. Repetitions are
+    interleaved, so that a slow change of the machine's speed affects all alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(
@@ -68,7 +68,7 @@ def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a new lab with one loaded server, without ratios and queues of earlier runs; yield the measuring
+    """Open a lab with one loaded server, new so that it has no ratios and queues of earlier runs; yield the measuring
     function."""
     with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as web_pool:
         web_pool.lab.break_server(LOADED)

@@ -63,8 +63,8 @@ suffice to load the servers."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure, all repeated: the lab, the same run simulated with the lab's arrivals, and the
-    map."""
+    """Return the points to measure: the lab, the same run simulated with the lab's arrivals, and the map. All are
+    repeated, except the lab's run in the quick form."""
     seconds = QUICK_LAB_S if quick else LAB_S
     both: dict[str, Any] = {
         "rate_per_s": RATE_PER_S,

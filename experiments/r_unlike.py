@@ -38,8 +38,8 @@ SEED = 1
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every variant in both cases. Repetitions are interleaved, so that a slow change of
-    the machine's speed affects all alike."""
+    """Return the points to measure: the variants of COMPARED (quick form: of QUICK) in both cases. Repetitions are
+    interleaved, so that a slow change of the machine's speed affects all alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(
@@ -78,7 +78,8 @@ def asked_for(count: int, heavy_share: float) -> list[str]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a new lab with ten servers, without ratios and queues of earlier runs; yield the measuring function."""
+    """Open a lab with ten servers, new so that it has no ratios and queues of earlier runs; yield the measuring
+    function."""
     case, name, _ = group.split("/")
     plan = pool_of(CPUS[case])
     with pool(VARIANTS[name].open(say, plan)) as web_pool:

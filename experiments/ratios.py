@@ -30,7 +30,7 @@ def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) 
     """Return the measures of samples in the order of time; a ratio has settled if it remains within `near` of its
     level.
 
-    Raises ValueError without samples.
+    Raises ValueError if there are no samples.
     """
     if not times:
         raise ValueError("a course needs samples")

@@ -72,7 +72,7 @@ class Flow:
 
 
 def reading(seen: Sequence[Seen], rtt_s: float, rto_s: float, *, is_first: bool) -> Reading:
-    """Return the measurements that the switch would have of these flows in an interval, a column entry for each
+    """Return the measurements that the switch would have of these flows in an interval; each column has one entry per
     flow."""
     count = len(seen)
     segments, losses, timeouts, flight, under_way = (np.array(column, float) for column in zip(*seen, strict=True))

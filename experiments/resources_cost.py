@@ -301,7 +301,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw CPU time against the number of servers."""
+    """Draw wall-clock and CPU time against the number of servers."""
     axes = figure.subplots()
     for number, (what, change) in enumerate(((DECIDE, EVERY), (WHOLE, EVERY), (WHOLE, FEW))):
         chosen = [case for case in _cases(records) if (case.what, case.change) == (what, change)]

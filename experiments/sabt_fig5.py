@@ -107,10 +107,11 @@ def _rates(records: Sequence[Record]) -> Rates:
 
 
 def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
-    """Return the budget in KB at which connections of one loss rate reach 95 % of ``most``; NaN without a run.
+    """Return the budget in KB at which connections of one loss rate reach the share ENOUGH of the rate ``most``.
 
-    ``curve`` has pairs of budget and rate. The rate of a TCP sawtooth with a bounded window follows erf(budget / scale)
-    to a few percent; fitting the scale by least squares removes the noise of single runs.
+    ``curve`` has pairs of budget and rate; NaN if it is empty or ``most`` is not above 0. The rate of a TCP sawtooth
+    with a bounded window follows erf(budget / scale) to a few percent; fitting the scale by least squares removes the
+    noise of single runs.
     """
     if not curve or not most > 0:
         return math.nan

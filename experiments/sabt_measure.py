@@ -81,8 +81,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:
-    """Yield the paths of the records, without transfers that shared a slot of the switch's table with other
-    transfers."""
+    """Yield the paths of the records; transfers that shared a slot of the switch's table with other transfers are left
+    out."""
     for record in records:
         for distance in DISTANCES:
             mine = [

@@ -30,7 +30,7 @@ REPETITIONS, DEMO_REPETITIONS = 3, 6
 """Repetitions of the runs of other experiments, and of the demo. The demo has more, because its figures under R depend
 on the few seconds in which a queue is full."""
 KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
-"""Kinds of points, without the demo, and the parameter that distinguishes points of the kind."""
+"""Kinds of points except the demo, each with the parameter that only points of this kind have."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
 """Approximate seconds of the demo in the lab and of its simulations."""
 

@@ -139,7 +139,7 @@ def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
 
 
 Off = tuple[float, bool, str]
-"""Deviation of a figure between simulation and lab, whether the deviation is small enough, and a text about both."""
+"""Deviation of a figure between simulation and lab, whether it is small enough, and a text that states it."""
 
 
 def _off(runs: Sequence[Record], name: str) -> Off | None:

@@ -146,10 +146,10 @@ def values(run: PoolRun) -> Values:
 
 
 def settled_s(times: Sequence[float], shares: Sequence[float]) -> float:
-    """Return the time in seconds after which a share that began at 1 remains near its mean over the last third, or
-    infinity.
+    """Return the time in seconds after which a share that began at 1 remains near its mean over the last third of
+    the times; infinite if it does not settle, or does not fall.
 
-    The tolerance is relative to the distance of the whole fall, so that a share that falls slowly does not count as
+    The tolerance is a part of the whole fall, from 1 to that mean, so that a share that falls slowly does not count as
     settled.
     """
     way = 1 - course(times, shares).level

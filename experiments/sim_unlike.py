@@ -70,7 +70,8 @@ CONNECTIONS_PER_S = 20_000.0
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: each variant in each case."""
+    """Return the points to measure: each variant in each case, except the variants with configured capacities in the
+    case COST, in which all servers have the same capacity."""
     end_s = 60.0 if quick else 300.0
     return [
         Point(

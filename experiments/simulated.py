@@ -131,7 +131,8 @@ def detection(records: Sequence[Record]) -> str:
 
 
 def alarm(records: Sequence[Record]) -> str:
-    """Return the result of `detection` as a phrase: `no alarm`, or `alarm after` a time."""
+    """Return the mean time from the crowd's onset to the alarm as a phrase: `no alarm`, or `alarm after` a time; with
+    the number of runs if some had no alarm."""
     known = [detected_s for detected_s in detections_s(records) if math.isfinite(detected_s)]
     if not known:
         return "no alarm"

@@ -110,7 +110,7 @@ class Store:
     def text(self, note: str) -> str:
         """Return the content of the store's file, with a note at its head.
 
-        The head also contains the machine of the first run. Runs on other machines contain their own machine.
+        The head also contains the machine of the first run. A run on another machine contains its machine.
         """
         usual = next(iter(self._machines.values()), this_machine())
         own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}
@@ -154,8 +154,8 @@ def _content(record: Record) -> dict[str, Any]:
 def _record(content: Mapping[str, Any]) -> Record:
     """Return a record from its stored form.
 
-    For runs that were only read from disk, old versions stored the load average and the commit of the time of reading.
-    These wrong values are removed here.
+    For runs that were only read from disk, old versions stored the time of reading as `began`, and the load average and
+    the commit of that time. Here `began` is set to the begin of the run, and the other two values are removed.
     """
     record = Record(**content)
     made_s: float = record.result.get("made_s", record.began)

@@ -1,4 +1,4 @@
-"""Mean connect time that results from a client's SYN timers and a share of lost SYNs, for comparison with R.
+"""Mean connect time that R and a client's SYN timers predict, for comparison with the measured time.
 
 The functions are pure, except for `timers`.
 """

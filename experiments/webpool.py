@@ -64,7 +64,8 @@ class Pool:
     def run(
         self, load: Load, events: Sequence[tuple[float, Any]] = (), *, paths: Sequence[str] = (PAGE,)
     ) -> dict[str, Any]:
-        """Run a load that requests `paths` in turn, call each of `events` at its time (in seconds), and return figures.
+        """Run a load that requests `paths` in turn, call each of `events` at its time (in seconds since the load
+        began), and return figures.
 
         With sluice, the figures include the packets that the switch received and lost, so other traffic must be absent.
         """
@@ -106,7 +107,8 @@ class Pool:
     def _watch(
         self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool
     ) -> list[float]:
-        """Call each event at its time until the load ends; return the times in seconds at which the calls had ended."""
+        """Call each event at its time until the load ends; return for each call the seconds from `started` to its
+        end."""
         due = started
         happened_s: list[float] = []
         while httperf.running():

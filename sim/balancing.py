@@ -71,7 +71,7 @@ class BalancingSwitch:
 
     def syn(self, pin: Pin) -> int:
         """Return the server to which the switch forwards a SYN. A retransmitted SYN goes to the server of the
-        connection's first SYN."""
+        connection's first SYN, unless the pin has expired or the server is ejected."""
         now = self._clock.now
         if pin.server < 0 or now > pin.until or pin.server in self._ejected:
             self._choose(pin)

@@ -125,7 +125,7 @@ class Cpu:
         return (self._sum_s + (running.virtual_s if running is not None else 0.0)) / count
 
     def _place(self, task: Task) -> None:
-        """Insert a task that wakes into the queue with the lag it had when it went to sleep. A task whose virtual time
+        """Insert a woken task into the queue, with the lag that it had when it went to sleep. A task whose virtual time
         is still ahead of the group's keeps its virtual time."""
         count = len(self._queue) + (self._running is not None)
         mean_s = self._mean_s()

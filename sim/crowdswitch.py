@@ -132,8 +132,8 @@ class CrowdSwitch:
         """Handle a SYN to a service; return the server that receives the SYN, or None if the switch refuses the SYN.
 
         ``pinned``: the server in the connection's pin (its entry in the connection table), if there is a pin. A SYN
-        with a pin always passes to that server. For other SYNs, and if the pinned server is ejected, the switch draws a
-        server by the weights.
+        with a pin is never refused, and goes to that server unless the server is ejected. In all other cases the switch
+        draws a server by the weights.
         """
         now = self._clock.now
         number = self._crowd.numbers.get(service.config.address, 0)

@@ -76,7 +76,8 @@ class Dumbbell:
     """Mean time after which a client considers leaving; 60 s in section 7.6.1, 0: clients never leave."""
     ftp: bool = False
     server_room: int | None = None
-    """Requests that may wait at a server with the rate SERVER_BYTES_PER_S; None: the server answers at once."""
+    """Requests that may wait at the target's server, which then has the rate SERVER_BYTES_PER_S; None: it answers at
+    once."""
     tolerance: float = 0.1
     fast_share: float = 0.1
     step: float = 0.2

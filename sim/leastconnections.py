@@ -30,8 +30,8 @@ class LeastConnections(SecondLook):
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
-        """Record the end of an open connection. It also makes the server the last choice among servers with equally
-        many connections."""
+        """Record the end of an open connection, and make the server the last choice among servers with equally many
+        connections."""
         super().closed(server, by_fin=by_fin)
         self._change(server)
 

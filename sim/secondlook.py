@@ -59,7 +59,7 @@ class SecondLook:
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
-        """Record the end of an open connection: a RST, or its server's FIN if ``by_fin``."""
+        """Record the end of an open connection. ``by_fin``: the server's FIN has ended it."""
         self._add(server, -1, by_fin=by_fin)
 
     def answered(self, server: int, *, by_reset: bool) -> None:

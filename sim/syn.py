@@ -12,8 +12,8 @@ _LEVEL_TICKS, _FINER = 63, 8
 
 
 def linear(first_s: float = 1.0, linear_timeouts: int = 4, retries: int = 6) -> Sequence[float]:
-    """Return the seconds between SYNs in Linux since 6.5: ``linear_timeouts`` times ``first_s``
-    (``tcp_syn_linear_timeouts``), after which each wait is twice the wait before."""
+    """Return ``retries`` waits between SYNs, in seconds, as in Linux since 6.5: the first ``linear_timeouts`` + 1 waits
+    are ``first_s`` (``tcp_syn_linear_timeouts``); after them, each wait is twice the wait before."""
     return tuple(first_s * 2.0 ** max(0, number - linear_timeouts) for number in range(retries))
 
 

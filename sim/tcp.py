@@ -32,8 +32,8 @@ class TcpPlan:
 
 
 class Sender:
-    """The sender of one response; it calls ``arrived`` for each contiguous range of bytes that reaches the client in
-    order."""
+    """The sender of one response. It calls ``arrived`` each time an acknowledgement shows that the client has received
+    further bytes in order."""
 
     __slots__ = (
         "_arrived",
@@ -69,8 +69,8 @@ class Sender:
         arrived: Callable[[int], None],
     ) -> None:
         """``send`` sends a packet of a given size, counted from the IP header on. It returns the seconds until the
-        sender receives the acknowledgement, or None if the packet was lost. ``arrived`` is called with a number of
-        bytes when their acknowledgement arrives."""
+        sender receives the acknowledgement, or None if the packet was lost. ``arrived`` is called with the number
+        of the further bytes."""
         self._clock, self._plan, self._send, self._arrived = clock, plan, send, arrived
         self._offered = self._highest = 0
         self._short: dict[int, int] = {}

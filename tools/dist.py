@@ -16,7 +16,8 @@ PROJECTS = (ROOT, ROOT / "deploy/wheel")
 
 
 def build(folder: Path) -> list[Path]:
-    """Write the wheels into a folder and return their paths. Raises CalledProcessError; pip prints the reason."""
+    """Replace the wheels in a folder and return the paths of the new ones. Raises CalledProcessError; pip prints the
+    reason."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()

@@ -15,7 +15,8 @@ from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "fuzz/corpus"
 KEPT = ROOT / "fuzz/seeds"
-"""Folder of the seeds in git, for the fuzz targets of rules and agent. Tests run these seeds as well."""
+"""Folder of the seeds in git. The fuzz targets of rules and agent start from these seeds; ordinary tests also run
+them."""
 P4_FOLDERS = ("switch/engine/tests/p4", "crates/p4runtime/tests/p4")
 EVERYTHING = ROOT / "crates/p4runtime/tests/p4/everything.p4info.txtpb"
 SEEDS = 200
@@ -38,7 +39,8 @@ def script(frames: list[tuple[int, bytes]]) -> bytes:
 
 
 def requests(p4info: p4i.P4Info, rng: random.Random) -> list[bytes]:
-    """Return requests that write an entry into every table and that read every entity."""
+    """Return requests that write an entry with every action of every table, and requests that read all entities of a
+    kind, such as all counters."""
     actions = {action.preamble.id: action for action in p4info.actions}
     made: list[bytes] = []
     for table in p4info.tables:

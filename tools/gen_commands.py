@@ -25,7 +25,7 @@ def page() -> str:
 
 
 def rows(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield a row for each subcommand of a command, at any depth."""
+    """Yield a row for each subcommand of a command, at any depth, that has no subcommands itself."""
     for action in command._actions:
         if not isinstance(action.choices, dict):
             continue

@@ -79,7 +79,7 @@ SECTIONS: dict[str, type] = {
     "metrics": MetricsConfig,
     "page": PageConfig,
 }
-"""Path of each model's section in the configuration file."""
+"""The models, by the paths of their sections in the configuration file."""
 CONFIGURATION = """# Configuration
 
 Every key of `sluice.yaml`; times are in seconds. [Configure](../guide/configure.md) explains the file.
@@ -180,7 +180,7 @@ def meanings(model: type) -> dict[str, str]:
 
 
 def values(schema: Schema, definitions: Schema) -> str:
-    """Return the values that a key accepts: a type with its bounds, alternatives, or a link to the section's table."""
+    """Return the values that a key accepts, as text: a type with its bounds, alternatives, or `section` for a model."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return values(definitions[name], definitions) if "enum" in definitions[name] else "section"
@@ -208,7 +208,7 @@ def values(schema: Schema, definitions: Schema) -> str:
 
 
 def default(name: str, schema: Schema, model: Schema) -> str:
-    """Return a key's default as text: `required`, `none`, or a value."""
+    """Return a key's default as text: `required`, a value, or "" if the key has no default that a value could state."""
     if name in model.get("required", ()):
         return "required"
     value = schema.get("default")

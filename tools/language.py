@@ -198,7 +198,7 @@ def sample(root: Path, number: int, seed: str) -> Iterator[str]:
 
 
 def write(counts: Path, words: dict[str, int], names: dict[str, int]) -> None:
-    """Write the numbers of uses to the file, below the file's head comment; its exceptions stay."""
+    """Write the numbers of uses to the file ``counts``, below its head comment; its exceptions stay."""
     head, _, counted = counts.read_text().partition("[words]")
     _, exceptions, listed = counted.partition("\n[[exceptions]]\n")
     rows = [f"{word} = {number}" for word, number in sorted(words.items())]

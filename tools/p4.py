@@ -1,9 +1,9 @@
 """Compiles p4src/ with p4c, and checks that the compiled program belongs to the sources.
 
 `build` compiles the program and writes p4src/build/manifest.json: p4c's version, and the SHA-256 of every source and
-artefact. `check` fails if a source or an artefact differs from the manifest; if p4c is on PATH, it also compares the
-artefacts with those of a fresh compilation. The use of sluice does not require p4c, because the compiled program is
-part of the repository.
+artefact. `check` fails if a source or an artefact differs from the manifest; if p4c of the manifest's version is on
+PATH, it also compares the artefacts with those of a fresh compilation. The use of sluice does not require p4c, because
+the compiled program is part of the repository.
 
 The program is compiled three times: into p4src/build without changes; into p4src/build/large with larger sizes, for a
 million connections and 10^5 routes; and into p4src/build/twin with those parts of Tofino's program that v1model can
@@ -113,14 +113,16 @@ def compiler() -> str:
 
 
 def compile_into(folder: Path) -> None:
-    """Write the artefacts of all builds into a folder. Raises P4Error with p4c's output on an error or warning."""
+    """Write the artefacts of all builds into a folder. Raises P4Error with p4c's output on an error, or on a warning
+    other than EXPECTED_WARNING."""
     for name, build in BUILDS.items():
         (folder / name).mkdir(exist_ok=True)
         compile_one(build, folder / name)
 
 
 def compile_one(build: Build, folder: Path) -> None:
-    """Write the artefacts of a build into a folder. Raises P4Error with p4c's output on an error or warning."""
+    """Write the artefacts of a build into a folder. Raises P4Error with p4c's output on an error, or on a warning other
+    than EXPECTED_WARNING."""
     program, p4info = (folder / name for name in ARTEFACTS)
     command = [COMPILER, "--p4runtime-files", str(p4info), "-o", str(program), *build.arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -151,7 +153,8 @@ def differences(recorded: dict[str, str], current: dict[str, str]) -> list[str]:
 
 
 def check() -> None:
-    """Raise P4Error if sources or artefacts differ from the manifest, or a fresh compilation yields other artefacts."""
+    """Raise P4Error if sources or artefacts differ from the manifest, or a fresh compilation yields other artefacts.
+    The program is only compiled if p4c of the manifest's version is on PATH."""
     manifest = json.loads(MANIFEST.read_text())
     if changed := differences(manifest["sources"], sources(*BUILDS.values())):
         raise P4Error(f"p4src/build is older than {', '.join(changed)}: run `make p4`")

@@ -78,7 +78,7 @@ class Effects:
 
 @dataclass
 class Control:
-    """A control with its declarations. Functions use this type as well; they have neither actions nor tables."""
+    """A control with its declarations, or an action or function, which has no actions and tables of its own."""
 
     name: str
     file: str

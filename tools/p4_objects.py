@@ -133,7 +133,7 @@ def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
 
 
 def full_names(path: Path) -> set[str]:
-    """Return the full names by which a controller finds a compiled program's objects, and digests, which have no
+    """Return the full names by which a controller finds a compiled program's objects and its digests. Digests have no
     @id."""
     info = text_format.Parse(path.read_text(), p4i.P4Info())
     lists = (

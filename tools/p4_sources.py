@@ -111,7 +111,7 @@ def has_lists(path: Path) -> bool:
 
 
 def stages() -> list[Stage]:
-    """Return the stages in the order of stages.p4, followed by stages that only v1model has."""
+    """Return v1model's intake, the stages in the order of stages.p4, and then further stages that only v1model has."""
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]

@@ -99,7 +99,7 @@ def headers() -> Path | None:
 def front_end_errors(said: str) -> list[str]:
     """Return the errors in p4c-bm2-ss's output, except the error that it prints for every program of another target.
 
-    Raises P4Error if that error is missing, because the front end then did not finish.
+    Raises P4Error if the output has neither that error nor another one, because the front end then did not finish.
     """
     errors = [line for line in said.splitlines() if "error:" in line]
     others = [line for line in errors if NO_BACK_END not in line]
@@ -109,7 +109,8 @@ def front_end_errors(said: str) -> list[str]:
 
 
 def check_front_end(program: Program) -> None:
-    """Run the front end on the program. Raises P4Error with p4c's output if the front end refuses the program."""
+    """Run the front end on the program; if p4c or TNA's headers are missing, only print a line. Raises P4Error with
+    p4c's output if the front end refuses the program."""
     include = headers()
     if not shutil.which(COMPILER) or not include:
         print(
@@ -150,7 +151,8 @@ def compile_command(program: Program, folder: Path) -> Sequence[str]:
 
 
 def build(program: Program) -> None:
-    """Compile, assemble and write the program's artefacts. Raises P4Error with p4c's output on an error."""
+    """Compile, assemble and write the program's artefacts. Raises P4Error if a step fails, with the output of p4c or
+    the assembler, or if the program does not fit."""
     report = program.report
     shutil.rmtree(report, ignore_errors=True)
     report.mkdir(parents=True)
@@ -247,7 +249,8 @@ def relative(path: Path) -> str:
 
 
 def check_artefacts(program: Program) -> None:
-    """Raise P4Error if an artefact differs from the manifest; print a line if sources have changed since the build."""
+    """Raise P4Error if an artefact differs from the manifest; print a line if the program has not been built, or its
+    sources have changed since the build."""
     where = relative(program.folder)
     if not program.manifest.exists():
         print(f"p4-tofino: nothing compiled in {where}")

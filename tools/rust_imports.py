@@ -2,8 +2,8 @@
 
 Files form a circle if each of them imports all others, directly or through other files of the circle: a circle is a
 strongly connected component of the graph of imports. A circle may have up to `LARGEST` files. For a larger circle the
-tool prints the files and the imports, and exits with status 1. It reads `*/src/lib.rs` and `*/src/main.rs` below the
-given folder, each with the files that belong to it.
+tool prints the files and the imports, and exits with status 1. It reads `src/lib.rs` and `src/main.rs` of every member
+of the workspace in the given folder, each with the files that belong to it.
 
 An import of a file is a path, in a `use` declaration or elsewhere in the code, to an item that the file defines. Paths
 begin with `crate`, `super`, `self`, a child module, or a module that the file has in scope by `use`.

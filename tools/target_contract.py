@@ -1,11 +1,11 @@
 """Compares the objects that a control plane can name on v1model and on Tofino. They must be the same, except those in
-short lists, which are checked as well.
+short lists.
 
 Each program for Tofino has a contract of its own (tools/p4_tofino.py names the programs). The sources are always
-compared; both P4Infos and bfrt.json are compared once a program has been compiled into p4src/build. A difference that
-is not allowed is an error, and so is an allowance for a difference that no longer exists. Externs whose parameters
-differ between the targets are errors, too, because a stage must not depend on its target. (Both programs include the
-stages by the same list.)
+compared; the P4Infos of v1model and Tofino and Tofino's bfrt.json are compared once a program for Tofino has been
+compiled into p4src/build. A difference that is not allowed is an error, and so is an allowance for a difference that no
+longer exists. Externs whose parameters differ between the targets are errors, too, because a stage must not depend on
+its target. (The programs of all targets include the stages by the same list.)
 """
 
 import re

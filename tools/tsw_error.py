@@ -32,7 +32,8 @@ SEED = 1
 
 
 def errors(packets: Packets, settled_s: float) -> list[float]:
-    """Return the estimate's relative error after each packet later than ``settled_s`` seconds, and after the last."""
+    """Return the estimate's relative errors: after each packet that is at least ``settled_s`` seconds later than the
+    first packet, and in any case after the last."""
     cell = last = 0
     content, front = 0.0, packets[0][0]
     relative_errors: list[float] = []

@@ -49,7 +49,7 @@ Try:  load {rate:g} 120    {rate:g} connections per second for 120 s from c1, in
 
 
 def parse_load(line: str) -> Load:
-    """Parse `RATE SECONDS`; raise SetupError with the usage if the line has another format."""
+    """Parse `RATE SECONDS`; raise SetupError if the line has another format, or a value is out of range."""
     try:
         rate, seconds = (float(word) for word in line.split())
     except ValueError:
@@ -85,7 +85,7 @@ def _capture_file(text: str) -> Path:
 
 def record(lab: Lab, capture: Path) -> None:
     """Capture a lab's packets until its end; then copy its configuration and the controller's decisions beside the
-    capture.
+    capture, and print the command that replays it.
 
     The capture begins with the lab, because the controller's decisions depend on all earlier packets.
     """

@@ -1,4 +1,5 @@
-"""Directories of results, which only complete results replace, and the version of the program that made the results."""
+"""Directories of results, whose content only complete results replace, and the version of the program that made
+them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def results_directory(name: str, kind: str) -> Path:
 
 @cache
 def program(*more: str) -> str:
-    """Return the commit that is checked out, with a mark if the program's files differ from the commit; "" without git.
+    """Return the commit that is checked out, with a mark if the program's files differ from the commit; "" if git
+    reports no commit.
 
     `more`: files and folders of the repository that belong to the program in addition to PROGRAM.
 

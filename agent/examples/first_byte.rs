@@ -8,8 +8,9 @@
 //! start per second; the intervals between their starts are exponential, and the same in every run. If RATE is 0, 16
 //! requests are in progress at a time, and each begins as soon as another ends. For each answer, prints the
 //! microseconds from just before the connection attempt to the first byte and to the last byte of the answer, and the
-//! number of bytes. Then prints `failed N: WHY`, and `late US`: 99 of 100 requests started at most this number of
-//! microseconds late. An answer counts as failed if its status is not 200, or if it does not arrive within 5 s.
+//! answer's number of bytes. Then prints `failed N: WHY` (N: the number of failed requests, WHY: the first error), and
+//! `late US`: 99 of 100 requests started at most this number of microseconds late. A request has failed if the status
+//! of its answer is not 200, or if connecting or waiting for further bytes takes longer than 5 s or ends in an error.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,8 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The number of concurrent requests; a request begins late if no worker is free.
+/// The maximum number of concurrent requests if RATE is not 0; a request that is due while all are busy begins late.
 const OPEN_LOOP: usize = 128;
+/// The number of concurrent requests if RATE is 0.
 const CLOSED_LOOP: usize = 16;
 const OK: &[u8] = b"HTTP/1.1 200 ";
 const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
@@ -120,7 +122,8 @@ fn document(size: usize) -> String {
     text + end
 }
 
-/// Returns arrival times at exponential intervals up to `seconds`, from the generator splitmix64 with a fixed seed.
+/// Returns the requests' start times before the time `seconds`: `rate` per second on average, at exponential intervals.
+/// They are the same in every run, because the random generator (splitmix64) has a fixed seed.
 fn arrivals(rate: f64, seconds: f64) -> Vec<Duration> {
     let (mut state, mut at, mut times) = (1_u64, 0.0, Vec::new());
     loop {

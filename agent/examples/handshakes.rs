@@ -1,6 +1,6 @@
 //! Measures how many connections per second the engine handles on one core. A connection consists of the SYN, ACK and
 //! request of a client, the SYN-ACK of a server, and the data plane's answer to the splice order. Prints the time per
-//! connection.
+//! connection, and the connections per second.
 //!
 //! `cargo run --release --example handshakes`
 
@@ -49,7 +49,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// Writes a frame that the router sends to the agent into the buffer `frame`.
+/// Builds a frame from the router to the agent in the buffer `frame`, whose former content is lost.
 fn built<'f>(frame: &'f mut Vec<u8>, head: SegmentHeader, options: &[u8], payload: &[u8]) -> &'f [u8] {
     frame.clear();
     head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);

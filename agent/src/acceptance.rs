@@ -136,8 +136,8 @@ mod tests {
     use crate::wire::flags::PSH;
     use crate::wire::{Link, SegmentHeader};
 
-    /// The expected sequence numbers of both sides; they are close to 2^32, so that the tests cover the wrap-around to
-    /// 0.
+    /// `NEXT` is the peer's next sequence number, `UNA` the first sequence number that the peer has not acknowledged.
+    /// Both are close to 2^32, so that the tests cover the wrap-around to 0.
     const NEXT: u32 = u32::MAX - 9;
     const UNA: u32 = u32::MAX - 99;
     const EXPECTED: Expected = Expected {
@@ -194,8 +194,8 @@ mod tests {
             (0, 0, PSH, 9, Drop),
             (0, 0, 0, 0, Drop),
             (0, 0, FIN, 0, Drop),
-            // Resets at the next sequence number, near it, and outside the window. The acknowledgement number of a
-            // reset has no effect.
+            // Resets at the expected sequence numbers (`next` and `received`), near them, and outside the window. The
+            // acknowledgement number of a reset has no effect.
             (0, 0, RST, 0, Reset),
             (0, 99_999, RST | ACK, 0, Reset),
             (20, 0, RST, 0, Reset),

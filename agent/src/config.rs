@@ -82,8 +82,9 @@ impl Service {
         Service { name, address, agent_port, groups, rules, guess: false, hits, counters }
     }
 
-    /// Continues the counters of the service's previous configuration for groups and rules that have the same name in
-    /// both. `rules` are the names of this service's rules.
+    /// Continues the counters of the service's previous configuration `before`: those of the service itself, and of the
+    /// groups and rules that have the same name in the previous configuration and in this one. `rules` are the names of
+    /// the rules in this configuration, `rules_before` those in the previous one.
     pub fn continue_counters(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
         self.counters = Arc::clone(&before.counters);
         for group in &mut self.groups {
@@ -139,7 +140,8 @@ pub struct Counters {
     pub guesses_right: Counter,
     /// Guessed connections whose server is in another group.
     pub guesses_wrong: Counter,
-    /// Guessed connections that were reset because the wrong server had already sent data.
+    /// Guessed connections that were reset because the guessed server had already sent data, so that neither another
+    /// server nor the agent could answer.
     pub guesses_reset: Counter,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }

@@ -3,15 +3,15 @@
 //!
 //! Each segment is checked first ([`crate::acceptance`]); an unacceptable segment changes nothing. An acceptable
 //! segment of the client updates the client's side, which is the same in every state. Then the current state processes
-//! it: each state owns its data, and returns the next state. The table lists what may accompany each state. Its column
-//! "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
+//! the segment: each state owns its data, and returns the next state. The table lists what may accompany each state.
+//! Its column "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
 //!
 //! | state | server | guess | own bytes | next state |
 //! |---|---|---|---|---|
 //! | reading | none | none, direct, requested, taken | yes | opening, serving (right guess), refusing, over |
 //! | opening | SYN sent | none, released | yes | serving, replaying, refusing, over |
 //! | replaying | receives the dialogue so far | none | yes | serving, refusing, over |
-//! | serving, agent | has the request | any | yes, or the server owes an ACK | ordered, over |
+//! | serving, agent | has the request | any | yes | ordered, over |
 //! | serving, ordered | has all bytes that the agent acknowledged | any but requested | no | over |
 //! | serving, each request | has one request | any but direct | yes | between, agent, over |
 //! | serving, between | has answered the request | any but direct | yes | each request, agent, opening, refusing, over |
@@ -55,7 +55,7 @@ use serving::Serving;
 
 /// Nanoseconds without a segment after which the agent ends a connection.
 const IDLE: u64 = 300_000_000_000;
-/// Nanoseconds for which a connection that both sides have closed stays in memory, to process late segments.
+/// Nanoseconds for which a connection that client and server have closed stays in memory, to process late segments.
 const LINGER: u64 = 5_000_000_000;
 
 /// Whether a connection continues to exist after an event.
@@ -350,8 +350,8 @@ impl Connection {
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
-            // A mail client may be idle for minutes while the agent stays in its dialogue, so such a connection may be
-            // closed as well.
+            // A mail client may be idle for minutes while the agent stays in its dialogue, so the agent may close its
+            // connection to free memory.
             State::Serving(serving) if serving.server.fin_forwarded || self.client.terms.service.rules.greets() => {
                 Some(self.client.last_segment)
             }
@@ -369,8 +369,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection to free memory. A client with an incomplete request receives an error; any other
-    /// connection is reset.
+    /// Closes the connection to free memory. A client with an incomplete request receives an error. A connection whose
+    /// client was already refused is only removed; any other connection is reset.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
@@ -391,7 +391,8 @@ impl Connection {
         })
     }
 
-    /// Ends the connection, because the agent is draining, unless a request is being served.
+    /// Called when the agent begins to drain. Ends the connection if it waits for the first byte of its next request,
+    /// or if only the client's FIN is missing. Any other connection continues.
     pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),

@@ -84,7 +84,7 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
 /// configuration.
 ///
 /// # Errors
-/// Returns all mistakes in the configuration.
+/// Returns the mistakes in the configuration.
 pub fn compile(
     requested: &proto::Configuration,
     before: Option<&InForce>,

@@ -2,9 +2,9 @@
 //! 3.6).
 //!
 //! The initial sequence number consists of 22 bits of a keyed hash and 10 bits of plain data: time (2), class of the
-//! client's MSS (3), the client's window scale (4), and whether the client permits SACK (1). The hash covers both
-//! addresses, the client's initial sequence number and the full time, and no data that only one agent has. So any agent
-//! with the same key can check the cookie.
+//! client's MSS (3), the client's window scale (4), and whether the client permits SACK (1). The hash covers the plain
+//! data, the addresses and ports of client and service, the client's initial sequence number and the full time, but no
+//! data that only one agent has. So any agent with the same key can check the cookie.
 
 use std::hash::Hasher;
 use std::net::SocketAddrV4;
@@ -15,7 +15,7 @@ use crate::seq::Seq;
 
 /// Seconds per step of the time in a cookie. A cookie is valid for two to three steps.
 const STEP_S: u64 = 128;
-/// The client's MSS is rounded down to one of these values, in bytes.
+/// The client's MSS is rounded down to one of these values, in bytes; a smaller MSS counts as the first value.
 const MSS: [u16; 8] = [216, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 /// The code for a client without window scaling.
 const NO_SCALE: u8 = 15;
@@ -70,7 +70,7 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Stores the keys. New cookies use the current key; cookies of the former key are accepted as well.
+    /// Stores the keys. New cookies use the current key; cookies of the former key are still accepted.
     pub fn new(current: CookieKey, former: Option<CookieKey>) -> Cookies {
         Cookies { current, former: former.filter(|former| *former != current) }
     }

@@ -4,8 +4,8 @@
 //! A handshake needs no memory: the cookie that answers a SYN encodes the options of the SYN, and the first bytes of a
 //! request return the cookie. If the service's protocol begins with a greeting, a handshake needs a cell
 //! ([`Handshakes`]), and the connection is stored from the client's ACK on. Otherwise a connection is stored from its
-//! request until the data plane has confirmed that it translates. The work per frame does not depend on the number of
-//! connections, except for the logarithm of ordered sets.
+//! request until the data plane has confirmed that it translates the packets. The work per frame does not depend on the
+//! number of connections, except for the logarithm of ordered sets.
 
 mod guessed;
 
@@ -152,8 +152,8 @@ impl Engine {
         }
     }
 
-    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time of cookies, which all
-    /// agents share, has not stopped.
+    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). Cookies contain a time that is
+    /// the same for all agents and has not stopped: the agent computes it as the clock's time plus all pauses.
     pub fn note_pause(&mut self, pause: u64) {
         self.paused += pause;
     }
@@ -394,8 +394,8 @@ impl Engine {
         }
     }
 
-    /// Closes connections until their memory is within the budget. Handshakes are limited to a fraction of the budget,
-    /// and are dropped first; then the agent closes the connections that have been idle longest.
+    /// Frees memory until connections and handshakes are within the budget. Handshakes are limited to a fraction of the
+    /// budget, and are dropped first; then the agent closes the connections that have been idle longest.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
         while self.handshakes.memory() > self.settings.budget / HANDSHAKE_SHARE && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
@@ -421,7 +421,8 @@ impl Engine {
         self.settings.epoch_s + (now + self.paused) / 1_000_000_000
     }
 
-    /// Creates a connection for the first segment of its request.
+    /// Creates a connection for the first segment of its request. If the service's protocol begins with a greeting, the
+    /// segment may be the ACK of the handshake.
     fn begin(&mut self, now: u64, segment: &Segment<'_>, syn_options: ClientOptions, out: &mut Frames) {
         let Some(terms) = self.terms(segment, syn_options, syn_options.scale.map_or(0, |_| SCALE)) else { return };
         let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);

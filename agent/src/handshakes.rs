@@ -2,8 +2,8 @@
 //! greeting does not retransmit its ACK if the ACK is lost. So the agent retransmits its SYN-ACK (RFC 9293, section
 //! 3.8.1).
 //!
-//! Each handshake needs a cell of memory. Memory for cells is limited, and the oldest cells are dropped; a client
-//! without a cell can still continue by its cookie.
+//! Each handshake needs a cell of memory. Memory for cells is limited; if it is used up, the cells whose SYN-ACKs are
+//! due next are dropped. A client without a cell can still continue by its cookie.
 
 use std::collections::{BTreeSet, HashMap};
 

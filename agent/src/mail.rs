@@ -23,7 +23,8 @@ pub fn error_reply(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     rules.refusal(status, why).reply
 }
 
-/// Builds the replay of a dialogue whose first `answered` bytes the agent has answered.
+/// Builds the replay of a dialogue. The agent has answered the client's first `answered` bytes, except that `reply` is
+/// still to be sent.
 pub fn dialogue_replay(replay: Replay, answered: usize, reply: Vec<u8>) -> DialogueReplay {
     let lines = replay.lines();
     debug_assert!(lines.len() <= answered, "the replay is longer than what the client has sent");

@@ -106,7 +106,8 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("engine".to_owned())
         .spawn(move || {
-            // If the thread panics, the sender is dropped without a message; the receiver reports this case as well.
+            // If the thread panics, the sender is dropped without a message; the receiver then reports a failure of the
+            // engine.
             let _ = ended.send(runner.run());
         })
         .map_err(|error| format!("cannot start the engine: {error}"))?;
@@ -132,7 +133,8 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Serves the controller's gRPC requests until the engine ends.
+/// Serves the controller's gRPC requests and the metrics until the engine ends, or until the time limit for draining
+/// has passed.
 async fn control(
     args: &Args,
     shared: Arc<SharedState>,
@@ -199,7 +201,7 @@ async fn either((first, second): &mut (Signal, Signal)) {
     }
 }
 
-/// Prints a line on standard output when the agent is ready. Callers wait for this line.
+/// Prints a line on standard output when the agent is ready. Programs that start the agent wait for this line.
 fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
     let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
     let mut out = io::stdout();

@@ -9,7 +9,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 /// Checks rules. Returns a summary, and a line for each rule that no request can reach.
 ///
 /// # Errors
-/// Returns all mistakes in the rules, one per line.
+/// Returns the mistakes in the rules, one per line.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
     let (protocol, count) = (rules.protocol(), rules.rules().len());

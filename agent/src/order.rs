@@ -11,7 +11,7 @@ pub const ORDER: u16 = 0x88b5;
 
 /// Nanoseconds until the agent repeats an unanswered order; the interval doubles each time.
 pub const REPEAT: u64 = 20_000_000;
-/// The number of times that an order is sent before the agent stops.
+/// The maximum number of times that the same order is sent.
 pub const ORDERS: u32 = 7;
 
 const LENGTH: usize = 23;

@@ -15,7 +15,7 @@ pub trait ServicePolicy: Send + Sync + fmt::Debug {
     /// Returns the number of bytes of a request that may be buffered.
     fn room(&self) -> usize;
 
-    /// Returns the time within which a request must arrive.
+    /// Returns the time within which a request, or in a mail dialogue the client's next command, must arrive.
     fn wait(&self) -> Duration;
 
     /// Returns the number of rules.

@@ -49,8 +49,8 @@ pub enum AckAction {
 }
 
 impl Sender {
-    /// Creates the sender for a server with this initial window in bytes. With None the sender applies
-    /// no window: the server has announced its window to the client only, and the client keeps within it.
+    /// Creates the sender for a server with this initial window in bytes. If `window` is none, the sender applies no
+    /// window: the server has announced its window to the client only, and the client keeps within it.
     pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Sender {
         let mss = usize::from(mss.max(64));
         Sender {
@@ -100,8 +100,8 @@ impl Sender {
         };
     }
 
-    /// Processes an ACK. `is_bare` is true if the segment contained only the ACK; `sacked` is the start of its first
-    /// SACK block.
+    /// Processes an ACK that announces a window of `window` bytes. `is_bare` is true if the segment contained only the
+    /// ACK; `sacked` is the start of its first SACK block.
     pub fn acknowledge(
         &mut self,
         ack: Seq,

@@ -1,9 +1,9 @@
 //! Stray segments, which belong to no connection and have no valid cookie. The agent resets the connection of a sender
 //! that repeats such segments.
 //!
-//! Data may overtake the first segment of its request, without which the cookie cannot be checked. So the agent does
-//! not answer a stray segment by a reset at once. It sends a reset when the same data arrives for the third time, or
-//! again at least 1 s after its first arrival. By then, the sender would have retransmitted an overtaken first segment.
+//! Data may overtake the first segment of its request, which the agent needs to check the cookie. So the agent does not
+//! answer a stray segment by a reset at once. It sends a reset when the same data arrives for the third time, or again
+//! at least 1 s after its first arrival. By then, the sender would have retransmitted an overtaken first segment.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -101,11 +101,11 @@ class Controller:
         self._reloads: deque[_Reload] = deque()
         """The reload in progress, followed by those that wait."""
         self._turn = asyncio.Lock()
-        """Held by one command at a time, so that a command can be undone if the switch refuses its writes."""
+        """Held by one command or reload at a time, so that it can be undone if the switch refuses its writes."""
 
     async def run(self) -> None:
-        """Control the switch. Never returns. Raises SwitchError when the switch refuses the program at the first
-        attempt."""
+        """Control the switch. Never returns. Raises SwitchError if this controller cannot lead the switch for the first
+        time although the switch answers, such as when the switch refuses the program."""
         at = self.world.config.switch
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:
@@ -306,8 +306,8 @@ class Controller:
         return text
 
     async def left(self, server: str) -> int:
-        """Return a server's number of open connections, counted in the whole connection table. Raises Refused or
-        SwitchError."""
+        """Return a server's number of open connections, counted in the whole connection table; for an agent, the number
+        in its last report (0 if there is none). Raises Refused or SwitchError."""
         link = self.leading()
         service, number = find_server(self.world, server)
         if service.is_content:

@@ -129,8 +129,9 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     """Return the ICMP error for a packet whose TTL has expired; it quotes the packet's IP header and the eight bytes
     after it.
 
-    Returns None if RFC 1122 or 1812 forbids an error: for ICMP errors, for fragments other than the first, and for
-    sources or destinations that are not a single host.
+    Returns None for a frame without an IPv4 header and eight bytes after it, and if RFC 1122 or 1812 forbids an error:
+    for ICMP errors, for fragments other than the first, for frames to a group MAC address, and for sources or
+    destinations that are not a single host.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:

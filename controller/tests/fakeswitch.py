@@ -58,7 +58,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._clients: list[Client] = []
         self._highest = 0
         self.keeps_nothing = ""
-        """Reason for which the switch loses its state when its program is replaced; empty: the state survives."""
+        """Reason with which the switch refuses to keep its state while its program is replaced; empty: it keeps it."""
         self._forget()
 
     def _forget(self) -> None:

@@ -20,7 +20,7 @@ SHORT = Case([Surge(50.0, 70.0, 80.0, 5.0)], {"web": 8.0})
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the cases by short ones of one to two minutes."""
+    """Replace some of the cases by short ones of one to two minutes."""
     both = [Surge(40.0, 70.0, 60.0, 5.0), Surge(40.0, 90.0, 40.0, 5.0, "other")]
     short = {
         NOTHING: Case((), {"web": 8.0}, quiet_s=120.0),

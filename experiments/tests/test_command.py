@@ -128,7 +128,7 @@ def test_a_run_that_waited_reads_the_results_of_the_other_run(tmp_path: Path) ->
 
 
 def test_a_killed_run_leaves_no_process_that_holds_the_lock(tmp_path: Path) -> None:
-    """After the command is killed, its lock is free: the processes that computed points have ended as well."""
+    """After the command is killed, its lock is free: its processes that computed points have ended with it."""
     program = f"""
 import time
 from pathlib import Path

@@ -50,7 +50,7 @@ struct Stream {
 
 impl Stream {
     /// Sends a message; returns false if the message ended the stream. After `message` the function sends an
-    /// arbitration message. Its answer shows that the server has read `message` too.
+    /// arbitration message, whose answer shows that the server has read `message`.
     async fn send_message(&mut self, message: p4::StreamMessageRequest) -> bool {
         for message in [message, p4::StreamMessageRequest { update: Some(bid()) }] {
             if self.requests.send(message).await.is_err() {

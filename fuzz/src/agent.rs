@@ -65,7 +65,7 @@ fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
 }
 
 /// Prepends the header that the data plane adds to frames of a guessed connection (a connection whose server the data
-/// plane has guessed). The header is valid in most cases, and otherwise consists of any bytes.
+/// plane has guessed). In one case of eight, one byte is replaced and the frame may be truncated.
 fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     let (flags, scales) = (script.byte(), [script.byte() & 15, script.byte() & 15]);
     let [server_scale, client_scale] = scales.map(|scale| (scale < 15).then_some(scale));

@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Asserts that only a window of 0 is shifted to 0, and that a larger window never shifts to a smaller result.
+/// Asserts that only a window of 0 is shifted to 0, and that the shift never reverses the order of two windows.
 fn windows(data: &[u8], shift: i8) {
     let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
     windows.sort_unstable();

@@ -229,7 +229,7 @@ async fn read(bench: &mut Bench) {
     let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
     let mut driver = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
     // The example reads one pipe, like the gateway. The client need not bind to the program, because the requests
-    // contain its name.
+    // contain the program's name.
     let target = Some(TargetDevice { device_id: 0, pipe_id: 0, direction: 0xff, prsr_id: 0xff });
     let p4_name = PROGRAM.to_owned();
     let id = bench.register;

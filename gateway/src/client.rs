@@ -34,7 +34,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// machine.
 pub const CLEARING: Duration = Duration::from_secs(300);
 
-/// Number of attempts to subscribe, a tenth of a second apart, with a client id that the driver has not freed yet.
+/// Number of further attempts to subscribe, a tenth of a second apart, with a client id that the driver has not freed
+/// yet.
 const SUBSCRIBE_ATTEMPTS: u32 = 20;
 
 /// The address of the driver, and the numbers by which this client and the device are identified.
@@ -90,7 +91,7 @@ impl Driver {
     /// Subscribes to the driver, requests its program, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the error of the driver or of the network. The message contains the driver's address.
+    /// The errors of [`open`] and of [`Driver::bound`].
     pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
         let (grpc, events) = open(&address).await?;
         Ok((Self::bound(grpc, address).await?, events))
@@ -99,7 +100,8 @@ impl Driver {
     /// Requests the driver's program over a subscribed connection, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the error of the driver.
+    /// Fails with the error of the driver, when the driver does not run the program to use, and when it runs several
+    /// programs and none was selected.
     pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
         let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
@@ -152,7 +154,7 @@ impl Driver {
         Some(TargetDevice { device_id: self.address.device, pipe_id: self.pipe, direction: 0xff, prsr_id: 0xff })
     }
 
-    /// Makes updates in one request. Returns one outcome for each update.
+    /// Sends updates in one request. Returns one outcome for each update.
     ///
     /// # Errors
     /// Fails when the driver does not reply, or refuses the request as a whole.
@@ -160,7 +162,7 @@ impl Driver {
         self.write_within(PATIENCE, updates).await
     }
 
-    /// Makes updates like [`Driver::write`], with another time limit.
+    /// Sends updates like [`Driver::write`], with another time limit.
     ///
     /// # Errors
     /// The errors of [`Driver::write`].
@@ -245,7 +247,7 @@ fn too_large(uri: &str) -> Status {
     ))
 }
 
-/// Waits for the reply to a call of the driver, for at most `patience`. Seconds in which this process is suspended do
+/// Waits for the reply to a call to the driver, for at most `patience`. Seconds in which this process is suspended do
 /// not count, because the reply may have arrived meanwhile.
 pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let mut call = std::pin::pin!(call);
@@ -271,7 +273,7 @@ fn cause(error: &dyn std::error::Error) -> String {
 /// Opens a connection and subscribes, without binding to a program.
 ///
 /// # Errors
-/// Fails with the error of the driver or of the network. The message contains the driver's address.
+/// Fails with the error of the driver or of the network.
 pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events), Status> {
     let place = |what: &str| format!("driver at {}: {what}", address.uri);
     let endpoint = Endpoint::from_shared(address.uri.clone())

@@ -41,8 +41,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Commits a program. With `keep_state`, the state of the driver remains. Otherwise the state is cleared: by the
-    /// load if the driver must load another program, else by the gateway.
+    /// Commits a program. If `keep_state` is set and a program was committed before, the state of the driver remains.
+    /// Otherwise the state is cleared: by the load if the driver loads programs, else by the gateway.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
@@ -83,8 +83,8 @@ impl Gateway {
                         std::iter::once(&running.config).chain(&running.other_programs).cloned().collect();
                     self.load(&configs).await?;
                 } else {
-                    // The state is discarded first, because the driver may delete a part of the entities even if the
-                    // clearing fails.
+                    // The gateway's copy of the state is discarded first, because the driver may delete a part of the
+                    // entities even if the clearing fails.
                     self.discard_state();
                     clear(&driver, running).await.inspect_err(|_| self.drop_connection())?;
                 }
@@ -166,8 +166,8 @@ pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Re
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }
 
-/// Makes updates. Fails if the driver refuses one. The error message contains `what`, which describes the updates, and
-/// the name of the refused update's table.
+/// Sends updates to the driver. Fails if the driver refuses one. The error message contains `what`, which describes the
+/// updates, and the name of the refused update's table.
 async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
     let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
     let outcomes = driver.write_within(CLEARING, updates).await?;

@@ -175,7 +175,7 @@ impl Gateway {
     /// Returns the program that controllers use.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a program, and the errors of [`Gateway::program`].
+    /// `FAILED_PRECONDITION` if there is no program, and the errors of [`Gateway::program`].
     #[allow(clippy::result_large_err)]
     fn loaded(&self) -> Result<Arc<Loaded>, Status> {
         self.program()?.ok_or_else(|| no_pipeline().into())
@@ -198,8 +198,8 @@ impl Gateway {
         Ok(loaded)
     }
 
-    /// Plans a batch of updates and sends it to the driver. Then sends further updates: they revert the steps of failed
-    /// updates that the driver has made, and delete objects that are no longer used.
+    /// Plans a batch of updates and sends it to the driver. Then sends further updates: they revert the steps that the
+    /// driver has made for failed updates, and delete objects that are no longer used.
     async fn make_batch(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let mut batch = Batch::plan(&loaded, &mut self.state.lock().shadow, updates, all_or_none);

@@ -52,7 +52,7 @@ pub fn time_to_live(timeout_ns: i64) -> u32 {
 }
 
 /// Returns the time since an entry's last hit: the entry's timeout minus the remaining time, which is the field `field`
-/// of the driver's data. Returns `None` for an entry without a timeout.
+/// of the driver's data. Returns `None` for an entry without a timeout, and for data without this field.
 pub fn since_last_hit(
     timeout_ns: i64,
     field: Option<u32>,
@@ -66,8 +66,8 @@ pub fn since_last_hit(
     Some(p4::table_entry::IdleTimeout { elapsed_ns: (elapsed * NANOSECONDS).cast_signed() })
 }
 
-/// Returns the entry that a notification reports, in the form in which a controller wrote it. Returns `None` when the
-/// entry was deleted meanwhile, or when the notification reports another event.
+/// Returns the key and attributes of the entry that a notification reports, in the form in which a controller wrote
+/// them. Returns `None` when the entry was deleted meanwhile, or when the notification reports another event.
 pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotification) -> Option<p4::TableEntry> {
     if notification.r#type() != NotificationType::EntryIdle {
         return None;

@@ -16,13 +16,14 @@ pub(crate) struct JournalWriter {
     pub journal: Journal,
     pub names_written: Checkpoint,
     pub elections: BTreeMap<String, u128>,
-    /// The time of the last attempt to write the journal, if it failed.
+    /// The time of the last attempt to write the journal, if this attempt failed.
     pub failed: Option<Instant>,
 }
 
 impl JournalWriter {
     /// Appends a record, if there is a file. If the record cannot be written, removes the file: this gateway continues
     /// to serve, and a restarted one starts without state. To refuse writes because a disk is full would do more harm.
+    /// Fails only if the file cannot be removed.
     #[allow(clippy::result_large_err)]
     pub fn append(&mut self, record: impl FnOnce(&mut Self) -> Vec<u8>) -> Result<(), Status> {
         if !self.journal.has_file() {
@@ -47,8 +48,8 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Returns whether the complete file must be written now: the file is large, incomplete or missing, and no attempt
-    /// to write it has failed within the last `RETRY`.
+    /// Returns whether the gateway must write a new, complete file now: the file is large, incomplete or missing, and
+    /// no attempt to write it has failed within the last `RETRY`.
     pub fn is_due(&self) -> bool {
         (self.journal.is_large() || !self.journal.is_usable()) && self.failed.is_none_or(|at| at.elapsed() > RETRY)
     }

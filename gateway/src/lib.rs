@@ -2,7 +2,7 @@
 //!
 //! Controllers use P4Runtime, whereas the driver serves BF Runtime. [`program`] maps the names of P4Info to ids of the
 //! driver. [`plan`] translates a batch of updates to one request to the driver. [`shadow`] stores the entities that
-//! clients wrote. [`gateway`] combines these modules to the backend of the P4Runtime server.
+//! clients wrote. [`gateway`] combines these modules into the backend of the P4Runtime server.
 
 // Deprecated protobuf fields must be named where this crate forwards them.
 #![allow(deprecated)]

@@ -89,7 +89,7 @@ impl Gateway {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
-                    // These messages concern the previous connection, so they are discarded.
+                    // The queued messages concern the previous connection, so they are discarded.
                     while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.statistics.connections.add(1);
@@ -111,8 +111,8 @@ impl Gateway {
     }
 
     /// Continues with the state of the gateway if the mark in the driver shows that the driver has this state;
-    /// otherwise discards the state. Reverts the request that the driver was processing when the connection ended,
-    /// because the client has received no success.
+    /// otherwise discards the state. Sends the pending updates: they revert a request to which the driver did not
+    /// reply (the client has received no success), or complete an earlier batch.
     async fn resume(&self, driver: &Driver) -> Result<(), Status> {
         let driver_mark = Mark::read(driver).await?;
         self.restore(driver, driver_mark.as_ref())?;
@@ -144,8 +144,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Processes the driver's notifications, and sends digest lists and idle entries that are due, until the stream
-    /// from the driver ends.
+    /// Processes the driver's notifications, and sends digest lists and idle entries that are due, until the
+    /// connection to the driver ends or is dropped.
     async fn follow(&self, events: Events, handovers: &mut mpsc::UnboundedReceiver<Handover>) {
         let (mut events, mut idle) = (Some(events), Collected::default());
         loop {
@@ -206,7 +206,7 @@ impl Gateway {
     }
 }
 
-/// Waits for the next event of a connection. Waits forever without a connection.
+/// Waits for the next event of a connection. Waits forever if there is no connection.
 async fn next(events: &mut Option<Events>) -> Option<stream_message_response::Update> {
     match events {
         Some(events) => events.next().await,

@@ -80,7 +80,7 @@ impl PushedProgram {
     /// Refuses a program that the driver cannot load. `requested` is the program's name from the flag `--program`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` with the missing file, `FAILED_PRECONDITION` when `--program` names another program.
+    /// `INVALID_ARGUMENT` with the missing name or file, `FAILED_PRECONDITION` when `--program` names another program.
     #[allow(clippy::result_large_err)]
     pub fn check(&self, requested: Option<&str>) -> Result<(), Status> {
         let name = &self.config.p4_name;

@@ -48,8 +48,8 @@ impl Mark {
         &self.0
     }
 
-    /// Writes this mark to the driver, and replaces an earlier mark. Returns false if the device has no table of mirror
-    /// sessions.
+    /// Writes this mark to the driver, and replaces an earlier mark. Returns false if there is no table of mirror
+    /// sessions with the fields that the mark needs.
     ///
     /// # Errors
     /// Fails with the error of the driver.

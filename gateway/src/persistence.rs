@@ -74,7 +74,7 @@ impl Gateway {
         log(journal_writer.lock().append(|_| journal::outcome(std::iter::empty(), Vec::new(), ids(), Vec::new())));
     }
 
-    /// Records election ids that are higher than the recorded ones.
+    /// Records the highest election ids that differ from the recorded ones.
     pub(crate) fn record_elections(&self) {
         let Some(journal_writer) = &self.journal_writer else { return };
         let highest = self.controllers.streams.highest();

@@ -86,7 +86,7 @@ impl Batch {
         batch
     }
 
-    /// Sets the outcomes of all updates, except the refused one, to `ABORTED`.
+    /// Sets the outcomes of the batch's `count` updates, except the refused one, to `ABORTED`.
     fn abort(&mut self, count: usize) {
         let refused = self.outcomes.iter().position(Outcome::is_err).unwrap_or(0);
         let reason = format!("because update {} of the batch was refused", refused + 1);
@@ -132,8 +132,8 @@ impl Batch {
         self.changes.iter().map(|(_, change)| change)
     }
 
-    /// Reverts all changes of the shadow, because the driver did not reply. Returns the updates that revert the steps,
-    /// which the driver has made or may still make.
+    /// Reverts all changes of the shadow, because the batch was not sent or the driver did not reply. Returns the
+    /// updates that revert the steps, because the driver may have made them or may still make them.
     pub fn roll_back(&mut self, shadow: &mut Shadow) -> Vec<Update> {
         self.changes.drain(..).rev().for_each(|(_, change)| shadow.undo(&change));
         self.undo()

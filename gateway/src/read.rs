@@ -291,8 +291,8 @@ impl Reader<'_> {
         Ok(answers.into_iter().filter_map(entry).collect())
     }
 
-    /// Reads the cell of a table at `index` from the device. Without an index, reads all cells, after the driver has
-    /// copied them from the device.
+    /// Reads the cell of the table `id` at `index` from the device, unless the cell was prefetched. Without an index,
+    /// reads all cells, after the driver has copied them from the device. `key` is the id of the table's key field.
     async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
         if let Some(data) = index.and_then(|index| self.prefetched.cell(driver, id, index)) {
             return Ok(index.map(|index| (index, data.clone())).into_iter().collect());

@@ -175,8 +175,8 @@ fn short_key(field_id: u32, number: u32) -> TableKey {
     TableKey { fields: vec![bfrt::exact(field_id, (number as u16).to_be_bytes())] }
 }
 
-/// Returns the updates that clear the tables, each with the name of its table. Groups are deleted before the nodes to
-/// which they refer. The driver clears sessions in one update, but groups and nodes only one by one.
+/// Returns the updates that clear the three tables, each with the name of its table. Groups are deleted before the
+/// nodes to which they refer. The driver clears sessions in one update, but groups and nodes only one by one.
 ///
 /// # Errors
 /// Fails when the driver does not reply.

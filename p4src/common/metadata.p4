@@ -246,8 +246,8 @@ struct metadata_t {
     Pass         pass;            // the purpose of this pass; set by the target from the previous pass's next_pass
     Pass         next_pass;       // the purpose of the following pass; set by every stage that requests a further pass
 
-    ipv4_t       replaced;        // the address that endpoint replaced, for the checksums; set by translate
-    l4_port_t    replaced_port;   // the port that endpoint_port replaced, for the checksums; set by translate
+    ipv4_t       replaced;        // the address that `endpoint` replaced, for the checksums; set by translate
+    l4_port_t    replaced_port;   // the port that `endpoint_port` replaced, for the checksums; set by translate
     bit<1>       reset;           // the packet has become the RST that answers a refused SYN; set by refusal
 
     Content      content;         // the packet's part in content switching; set by classify

@@ -44,7 +44,7 @@
 
 parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress_t meta,
                        out egress_intrinsic_metadata_t intrinsic) {
-    Checksum() tcp_rest;          // sum of the TCP checksum without the words that contain flags and window
+    Checksum() tcp_rest;          // sum of the words that the TCP checksum covers, except the words with the flags and the window
 
     state start {
         packet.extract(intrinsic);

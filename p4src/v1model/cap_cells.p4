@@ -91,8 +91,8 @@ bool is_misfit(in bit<32> end, in bit<32> acknowledgement, in cap_numbers_t own,
     return end - own[NUMBERS_NEXT] + (1 << 30) > most + (1 << 30) || unacknowledged[31:30] != 0;
 }
 
-// Copies both sides' numbers from a server's segment. The windows offered earlier are unknown as well, so the next window of each
-// side passes unchanged.
+// Copies both sides' numbers from a server's segment, and marks the window offered to the server as unknown, so that the client's
+// next window passes unchanged. The caller does the same with the window offered to the client.
 void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement, out cap_numbers_t own, out cap_numbers_t peer,
                  out cap_offer_t bounding) {
     own = end ++ acknowledgement[30:0];

@@ -1,6 +1,7 @@
 """Limitations of targets by design: tests that a target skips, and counters that it lacks, each with the reason.
 
-Tests of a stage without which a program may be compiled skip themselves (`StageTest.NEEDS`), and are not listed here.
+Some stages are optional. If a program was compiled without a stage, that stage's tests skip themselves
+(`StageTest.NEEDS`); they are not listed here.
 """
 
 from __future__ import annotations

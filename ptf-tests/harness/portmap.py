@@ -1,4 +1,5 @@
-"""Read which port of the switch is connected to which interface of this host, for Tofino's model or a real switch.
+"""Read from a file which port of the switch is connected to which interface of this host, for Tofino's model or a real
+switch.
 
 The file has lines of this form:
 

@@ -390,7 +390,7 @@ class Even(SecondLookTest):
 
 
 class DrawsEvenly(Even):
-    """If a service has `shares`, successive draws of a server are about equally far apart, according to its weight."""
+    """If a service has `shares`, a server is drawn at about equal distances; its weight determines the distance."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -398,7 +398,7 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """Successive draws of a server are also equally far apart if the weights sum to only half of `shares`.
+    """A server is also drawn at about equal distances if the weights sum to only half of `shares`.
 
     This is so if some of the service's servers are not in the selector group.
     """
@@ -415,7 +415,8 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """Successive draws of a server as second candidate are equally far apart, according to its weight in the group."""
+    """A server is drawn as second candidate at about equal distances, which its weight among the second candidates
+    determines."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -423,7 +424,7 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """Draws of a server as second candidate are also equally far apart in a large pool.
+    """A server of a large pool is also drawn as second candidate at about equal distances.
 
     In a large pool one group contains all servers.
     """

@@ -182,8 +182,8 @@ def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
 
 
 def two_requests(place: Callable[[Request], Place]) -> list[float]:
-    """Return the times, in s, at which two answers end. Client 1 of the target and client 1 of another destination send
-    their requests at the same time."""
+    """Return the seconds from each of two requests to the end of its answer. Client 1 of the target and client 1 of
+    another destination send the requests at the same time."""
     asked = [Request(1.0, 1, TARGET, 50_000), Request(1.0, 1, "other-0", 50_000)]
     run = simulate(replace(plan(Dumbbell(NONE, others=1, end_s=60.0)), requests=asked, place=place))
     return [connection.done_s or math.inf for connection in run.outcomes]

@@ -33,7 +33,7 @@ class SetUp:
     large: bool = False
     """Whether the cases need the program's large build."""
     handshakes: bool = False
-    """Whether the rate of new connections is measured as well."""
+    """Whether the rate of new connections is measured in addition to the cases."""
 
     @property
     def servers(self) -> int:

@@ -13,8 +13,8 @@ ROOM = {LIMIT: 4_194_304, BUCKETS: 1_048_576}
 
 @contextmanager
 def roomy_conntrack() -> Generator[None]:
-    """Let the kernel track millions of connections within the block, if the kernel permits the setting; restore the
-    setting afterwards."""
+    """Let the kernel track millions of connections within a ``with`` block, if the kernel permits the setting; restore
+    the setting afterwards."""
     before: dict[Path, str] = {}
     try:
         for path, least in ROOM.items():

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "target/release/examples/bench"
 PROGRAM = ROOT / "p4src/build/sluice.json"
 PHASES = 4
-"""The number of the example's phases, which have equal numbers of packets: data, answers, both alternately, new
-connections."""
+"""The number of phases of the measuring program (EXAMPLE), which have equal numbers of packets: data, answers, data and
+answers alternately, new connections."""
 FEW, MANY = 10_000, 20_000
 TRIALS = 9
 COUNTED = "sluice_engine::engine::Engine::receive*"
@@ -39,8 +39,8 @@ def _trial(seconds: float) -> float:
 
 
 def instructions_per_packet() -> float | None:
-    """Return the mean instructions per packet over all phases, from the difference of two runs; None without
-    valgrind."""
+    """Return the mean instructions per packet over all phases, from the difference of two runs; None if valgrind is not
+    installed."""
     if shutil.which("valgrind") is None:
         return None
     return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))

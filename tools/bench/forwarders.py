@@ -30,7 +30,7 @@ class CopyForward(ProcessSwitch):
 
     @classmethod
     def executable(cls) -> str:
-        """Return the release build of the example."""
+        """Return the path of the release build of copy_forward, an example in crates/."""
         return str(EXAMPLES / "copy_forward")
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
@@ -43,7 +43,8 @@ class CopyForward(ProcessSwitch):
 
 
 class KernelDnat(Switch):
-    """The kernel as forwarder: one iptables rule per server; if n servers remain, it matches with probability 1/n."""
+    """The kernel as forwarder. Each server has an iptables rule. The rules are tried in order, and a rule matches with
+    probability 1/n, where n is the number of servers from its own to the last."""
 
     def __init__(self, name: str, *, directory: Path, **params: object) -> None:
         super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})

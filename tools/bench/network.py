@@ -62,7 +62,8 @@ class Bench:
         return self.switch.process.pid
 
     def program(self, servers: int, entries: int, *, large: bool) -> None:
-        """Configure the forwarder as a balancer over `servers` servers; a second call only adds route entries."""
+        """Configure the forwarder as a balancer over `servers` servers; a second call only adds route entries. The
+        copy-forward loop needs no configuration."""
         if isinstance(self.switch, KernelDnat):
             self.switch.program(servers, entries)
         elif self.who in PIPELINES:
@@ -103,7 +104,7 @@ class Bench:
         raise SetupError(f"{self.who}: of {count} connections only {best} came through")
 
     def received(self) -> int:
-        """Return the number of frames that the forwarder has sent so far."""
+        """Return the number of frames that the load host has received from the forwarder so far."""
         return interface_packets(self.host.pid)[self.into][0]
 
     def offer(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> Trial:

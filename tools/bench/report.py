@@ -171,7 +171,7 @@ def verdicts(measurements: Measurements) -> list[str]:
 
 
 def write(folder: Path, measurements: Measurements, machine: Mapping[str, Any]) -> None:
-    """Write both result files atomically."""
+    """Write the two result files, each atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (("switch.json", result(measurements)), ("details.json", details(measurements, machine))):
         beside = folder / f".{name}.new"

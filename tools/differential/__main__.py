@@ -53,9 +53,9 @@ class Subject:
     world: Callable[[Entities, random.Random], World | selectors.World]
     frames: Callable[[random.Random], Frames | selectors.Frames]
     other: Path | None = None
-    """The other switch's program, if it differs."""
+    """The program of the second switch, if it differs from that of the embedded switch."""
     own_ids: bool = False
-    """Whether each switch receives the ids of its own program; if not, both receive the ids of the other switch's
+    """Whether each switch receives the ids of its own program; if not, both receive the ids of the second switch's
     program, which has fewer objects."""
     outputs: Callable[[Outputs], Outputs] = lambda out: out
     """Returns the part of the output that is compared."""

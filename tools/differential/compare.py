@@ -99,7 +99,8 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 STAMP_TOLERANCE = 100_000
 """The largest tolerated difference between time stamps of the two switches: two minutes in the finer of the two units
-of time. The switches' clocks start with the switches, which do not start simultaneously. Timeouts are days."""
+of time. The switches' clocks start with the switches, which do not start simultaneously. Timeouts are days, so that the
+difference lets no entry expire on one switch only."""
 _STAMPED = (
     Register.PIN_KEY_1,
     Register.PIN_KEY_2,

@@ -72,8 +72,8 @@ def _pseudo(source: int, destination: int, protocol: int, segment: bytes) -> int
 def tcp(
     source: tuple[int, int], destination: tuple[int, int], flags: int, payload: bytes, options: bytes = b""
 ) -> bytes:
-    """Return a TCP segment with a correct checksum. Ends are (address, port) pairs. All segments have
-    the same numbers, so that each ACK acknowledges each SYN."""
+    """Return a TCP segment with a correct checksum. Ends are (address, port) pairs. All segments have the same sequence
+    and acknowledgement numbers, so that each ACK acknowledges each SYN."""
     offset = (5 + len(options) // 4) << 4
     head = struct.pack("!HHIIBBHHH", source[1], destination[1], 1000, 1001, offset, flags, 8192, 0, 0) + options
     total = _pseudo(source[0], destination[0], TCP, head + payload)

@@ -1,4 +1,4 @@
-"""Compares Tofino's model with the twin program (v1model's with Tofino's tables) on the embedded switch.
+"""Compares Tofino's model with the twin program (v1model's program with Tofino's tables) on the embedded switch.
 
 Only frames and entries that both can treat alike are used. What a Tofino cannot do by design
 (docs/reference/exclusions.md) is neither sent nor written:
@@ -59,7 +59,8 @@ STAGES = ("ledger", "requests", "loads")
 
 @dataclass
 class Frames(frames.Frames):
-    """Frames that Tofino and v1model treat alike by design. Each STRETCH frames are sorted by input port."""
+    """Frames that Tofino and v1model treat alike by design. Each group of STRETCH successive frames is sorted by input
+    port."""
 
     _made = 0
     _blocks: list[int] = field(default_factory=list[int])
@@ -177,7 +178,8 @@ def is_cut(frame: bytes) -> bool:
 
 
 def packet_inside(frame: bytes) -> int | None:
-    """Return the offset of the IPv4 header that an ICMP error quotes; None without a complete quoted header."""
+    """Return the offset of the IPv4 header that an ICMP error quotes; None if the frame is no ICMP error, or the quoted
+    header is incomplete."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != frames.ICMP:
         return None

@@ -97,8 +97,8 @@ class ModelSide:
         )
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an
-        answer."""
+        """Write updates; return the status code of each, or () if all were accepted. Raises Refused if the
+        switch cannot be reached."""
         assert self.client
         return answer_to(self.client, updates)
 

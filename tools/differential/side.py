@@ -85,13 +85,13 @@ class Side:
         self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an
-        answer."""
+        """Write updates; return the status code of each, or () if all were accepted. Raises Refused if the
+        switch cannot be reached."""
         assert self.client
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Send the switch frames in this order, followed by the marker on every port.
+        """Send frames to the switch in this order, followed by the marker on every port.
 
         The switch processes the earliest frame of all ports once it has read each port's next frame. So after a round,
         one marker has been processed, and the others wait for the next round. Returns at once; `await_quiet` waits.
@@ -149,7 +149,8 @@ def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
 
 
 def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-    """Write updates; return the status code of each, or () if all were accepted. Raises Refused without an answer."""
+    """Write updates; return the status code of each, or () if all were accepted. Raises Refused if the switch
+    cannot be reached."""
     try:
         client.write(updates)
     except Refused as refused:
@@ -162,7 +163,8 @@ def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
 def to_controller(client: Client) -> dict[int | str, list[bytes]]:
     """Return the packet-ins (in wire form) and the digests that were received since the previous call.
 
-    Each digest is acknowledged, and returned once: BMv2 does not repeat a digest before it is acknowledged.
+    All digests are acknowledged. Equal digests are returned once, because BMv2 sends a digest a second time only after
+    the first has been acknowledged.
     """
     messages = (data for digest in client.digests() for data in digest.data)
     return {
@@ -210,7 +212,7 @@ class Runs(Protocol):
 
     @property
     def process(self) -> Process:
-        """The switch's process."""
+        """The process of the switch or gateway."""
         ...
 
 

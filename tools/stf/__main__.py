@@ -16,7 +16,8 @@ from .runner import Outcome, Result, run
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the tests and print those that did not pass; return 0 if none failed, else 1."""
+    """Run the tests and print those that did not pass. Return 0 if at least one passed and none failed, else 1; 2 if
+    there is no test or no switch."""
     parser = argparse.ArgumentParser(prog="python -m tools.stf", description=__doc__)
     parser.add_argument("folder", type=Path, help="X.stf with X.json and X.p4info.txtpb, or with X.p4 and p4c on PATH")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only tests whose name contains one of these")

@@ -40,9 +40,10 @@ class Control:
         self._groups: dict[int, list[int]] = {}
 
     def carry_out(self, statement: Add | SetDefault | Command) -> str | None:
-        """Execute a statement; return its output in simple_switch_CLI's format, or None without output.
+        """Execute a statement; return its output in simple_switch_CLI's format, or None if it has no output.
 
-        Raises StfError, or Refused if the switch refuses the request.
+        Raises StfError, Refused if the switch refuses the request, or ValueError if a command or an action has an
+        argument that is not a number.
         """
         match statement:
             case Add():
@@ -62,7 +63,8 @@ class Control:
         return None
 
     def check(self, statement: CheckCounter) -> str | None:
-        """Compare a counter with the expected value; return a message if they differ, else None. Raises StfError."""
+        """Compare a counter with the expected value; return a message unless the statement's relation holds, else None.
+        Raises StfError, or Refused if the switch refuses the read."""
         data = self._counted(statement)
         octets = data.byte_count + _FCS_BYTES * data.packet_count
         value = octets if statement.unit == "bytes" else data.packet_count

@@ -20,8 +20,8 @@ _INDEX = re.compile(r"\$(\d+)")
 
 
 def find(what: str, name: str, items: Iterable[Named], name_of: Callable[[Named], str]) -> Named:
-    """Return the item with this name, or the only item whose name ends in it. Raises StfError without such an item, or
-    if several names end in it."""
+    """Return the item with this name, or the only item whose name ends in it. Raises StfError if there is no such item,
+    or only several whose names end in it."""
     items = list(items)
     exact = [item for item in items if name_of(item) == name]
     by_end = exact or [item for item in items if name_of(item).endswith(name)]

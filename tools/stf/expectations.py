@@ -19,7 +19,8 @@ def matches(pattern: str, frame: bytes) -> bool:
 def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
     """Return a line for each difference; no line if all packets are as expected.
 
-    The number of packets must be as expected on every port of `received`, unless the test accepts any packet there.
+    On every port of either argument, the number of packets must be as expected. A port is not checked if its only
+    expectation has no pattern.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:

@@ -26,7 +26,7 @@ class NotForV1model(Exception):
 
 
 class CompileError(Exception):
-    """The test has no program, or p4c refused it; after a refusal the message contains p4c's output."""
+    """The test has no program, or p4c refused it; after a refusal the message contains p4c's first error lines."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def _compile(source: Path, out: Path) -> Program:
 
 
 def _refusal(command: list[str], folder: Path) -> str | None:
-    """Run p4c; return its output if it refuses the program, None if it compiles the program."""
+    """Run p4c; return the first error lines of its output if it refuses the program, None if it compiles the
+    program."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if not done.returncode:
         return None

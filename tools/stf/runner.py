@@ -46,7 +46,8 @@ class Result:
 
 
 def run(test: Path, binary: Path) -> Result:
-    """Run a test; an error becomes a failed result."""
+    """Run a test. The result is failed after an error of the test, its files or the switch; it is skipped if the
+    program is for another architecture."""
     with tempfile.TemporaryDirectory(prefix="stf-") as folder:
         try:
             statements = parse(test.read_text())
@@ -89,8 +90,8 @@ Step = Packet | Add | SetDefault | Command | CheckCounter
 
 
 def in_order(statements: Iterable[Statement]) -> list[Step]:
-    """Return the test's steps in the test's order. If several ports send, commands come first, then packets, then
-    counters."""
+    """Return the test's steps in the test's order. If the test sends packets into several ports, commands come first,
+    then packets, then checks of counters."""
     script: list[Step] = [statement for statement in statements if not isinstance(statement, Expect)]
     if _several_send(script):
         script.sort(key=lambda step: isinstance(step, Packet | CheckCounter) + isinstance(step, CheckCounter))

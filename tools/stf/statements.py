@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 
 class StfError(Exception):
-    """A line cannot be parsed or executed; the message names the line and the reason."""
+    """A line cannot be parsed or executed, or packets remain unprocessed; the message is the reason. If it is about a
+    line, `parse` and the runner put the line's number before it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ COMMANDS = {
     "meter_set_rates": 3,
     "meter_array_set_rates": 2,
 }
-"""Commands of simple_switch_CLI that a test may contain, each with the least number of words that it requires."""
+"""Commands of simple_switch_CLI that a test may contain, each with the least number of words required after it."""
 
 _CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*(?P<label>\S+)\s*)?$")
 _COUNTER = re.compile(

@@ -1,6 +1,6 @@
-"""Runs tests that other projects wrote for BMv2 on the embedded switch, without changes, from the user's copy of them.
+"""Runs, on the embedded switch and without changes, tests that other projects wrote for BMv2.
 
 `tutorials` is p4lang/tutorials, `p4-guide` is the PTF tests of jafingerhut/p4-guide, and `onos` is the pipelines of
-ONOS. This repository contains none of their files, which run from a temporary copy; it contains only the expected
-outcomes.
+ONOS. This repository contains only the expected outcomes. The user supplies the other projects' files; the scripts of
+`tutorials` and `p4-guide` run in a copy of them.
 """

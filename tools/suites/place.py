@@ -58,10 +58,11 @@ class Place:
 
 @contextmanager
 def place(folder: Path, switch: Path | None, copy_folder: Path | None = None) -> Generator[Place]:
-    """Copy a folder; in the copy's environment, the commands `simple_switch_grpc` and `simple_switch` start `switch`.
+    """Copy a folder without `.git`; in the copy's environment, the commands `simple_switch_grpc` and `simple_switch`
+    start `switch`.
 
     If `switch` is None, the commands on PATH are used. With `copy_folder`, the copy remains there; otherwise it is
-    removed at the end.
+    removed at the end. Raises SuiteError if the user is not root, or if the copy exists already.
     """
     if os.geteuid() != 0:
         raise SuiteError("this makes network namespaces and needs root: run it with sudo")

@@ -35,7 +35,7 @@ class Mininet:
         return self._program.until(PROMPT, within_s)
 
     def log(self, name: str) -> str:
-        """Return the current content of a file in the exercise's folder."""
+        """Return the current content of a file in the exercise's folder; "" if there is no such file."""
         try:
             return (self._folder / name).read_text(errors="replace")
         except FileNotFoundError:

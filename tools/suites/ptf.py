@@ -35,7 +35,8 @@ def run(place: Place, name: str, folder: Path, command: str) -> Iterator[Result]
 
 
 def results(folder: str, said: str) -> list[Result]:
-    """Return a result for each test; add a failed result if ptf ran no test, or fewer than it reports."""
+    """Return a result for each test in the output. Add a failed result if there is no test, or if ptf states another
+    number of tests."""
     tests = re.split(rf"^(?:{_DOUBLE}|{_LINE})$", said, maxsplit=1, flags=re.MULTILINE)[0]
     reasons = {name: _raised(traceback) for name, traceback in _REASON.findall(said)}
     _, *parts = _TEST.split(tests)
@@ -50,7 +51,7 @@ def results(folder: str, said: str) -> list[Result]:
 
 
 def _raised(traceback: str) -> str:
-    """Return the line of a traceback that names the exception."""
+    """Return the line of a traceback that names the exception; the whole traceback if there is no such line."""
     raised = _RAISED.findall(traceback)
     return raised[-1] if raised else traceback.strip()
 

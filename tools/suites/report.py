@@ -19,7 +19,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """A test's outcome, the reason if it did not pass, and its duration in seconds."""
+    """A test's outcome, the reason if it did not pass (or a remark if it did), and its duration in seconds."""
 
     name: str
     outcome: Outcome

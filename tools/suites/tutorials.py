@@ -138,7 +138,7 @@ def link_monitor(net: Mininet) -> None:
 
 
 def _iperf(net: Mininet, client: str, server: str, flags: str = "") -> float:
-    """Return the throughput of TCP between two hosts in Mbit/s; 0 without a connection.
+    """Return the throughput of TCP between two hosts in Mbit/s; 0 if no connection is established.
 
     Mininet's own `iperf` command cannot be used: it waits indefinitely for a line that iperf 2.1 does not print.
     """
@@ -281,8 +281,8 @@ def _play(place: Place, folder: Path, exercise: Exercise) -> Result:
 
 
 def lay(folder: Path, pattern: str) -> None:
-    """Copy files of an exercise's solution over the files with the same names or, without such files, to the exercise's
-    folder."""
+    """Copy files of an exercise's solution: each over the file with the same name or, if there is none, into the
+    exercise's folder."""
     for solved in (folder / "solution").glob(pattern):
         others = (path for path in folder.rglob(solved.name) if path != solved)
         shutil.copy2(solved, next(others, folder / solved.name))

@@ -23,7 +23,7 @@ _LOOK_S = 0.05
 
 
 class Wired:
-    """A running switch into which no program has been loaded."""
+    """A running switch that was started without a program."""
 
     def __init__(self, switch: Switch, pipes: Pipes) -> None:
         self.address = switch.address
@@ -43,7 +43,7 @@ class Wired:
         return self.left()
 
     def left(self) -> dict[int, list[bytes]]:
-        """Return the output frames by port since the previous call."""
+        """Return the output frames by port since the previous call of `left` or `send`."""
         for port, path in self._switch.outputs.items():
             if port not in self._tails and path.exists():
                 self._tails[port] = captures.Tail(path)
@@ -71,7 +71,7 @@ def wired(binary: Path) -> Generator[Wired]:
 
 
 def comes(condition: Callable[[], bool]) -> bool:
-    """Wait until a message on the stream has made a condition true; return False after the time limit."""
+    """Wait until a condition is true; return False if it is not true within `COMES_S` seconds."""
     deadline = time.monotonic() + COMES_S
     while not condition():
         if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
-"""Tests of BMv2's command lines for the embedded switch: P4Info derived from JSON, and a test runner that uses both
-commands."""
+"""Tests of BMv2's command lines for the embedded switch: P4Info derived from JSON, and a test runner that uses
+`simple_switch` and `simple_switch_CLI`."""
 
 import json
 import os

@@ -87,7 +87,7 @@ def fetch(address: str, accept: str = "*/*") -> str:
 
 
 async def check_served(port: int) -> str:
-    """Check the metrics at a port in both formats; return the metrics in the text format.
+    """Check the metrics at a port, in the text format and in OpenMetrics; return the metrics in the text format.
 
     promtool checks the text format, and the client library's strict parser checks OpenMetrics.
     """

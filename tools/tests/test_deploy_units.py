@@ -42,8 +42,8 @@ def settings(unit: str) -> dict[str, str]:
 
 @pytest.fixture
 def units(tmp_path: Path) -> list[Path]:
-    """Write copies of the units whose programs exist, since systemd checks their paths; the agent's unit is for
-    eth0."""
+    """Write copies of the units with the paths of the programs that this checkout has built, since systemd checks that
+    the programs exist; the agent's unit is for eth0."""
     paths: list[Path] = []
     for unit in UNITS:
         paths.append(tmp_path / unit.name.replace("@", "@eth0"))

@@ -193,7 +193,7 @@ def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
 
 
 def within_a_minute(act: Callable[[], None]) -> SetupError | None:
-    """Run an action; return the SetupError that it raises, or None if the action still runs after a minute."""
+    """Run an action; return the SetupError that it raises within a minute, or None if it raises none."""
     raised: list[SetupError] = []
 
     def acting() -> None:

@@ -32,7 +32,8 @@ esac
 
 
 def place(directory: Path, apt_get: str) -> dict[str, str]:
-    """Return an environment in which `apt-get` is this script; write a list with a package that is not installed."""
+    """Return an environment in which the command `apt-get` is the script with the text `apt_get`. Write a list of
+    packages, with a package that is not installed."""
     (directory / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
     (directory / "apt-get").write_text(apt_get)
     (directory / "apt-get").chmod(0o755)

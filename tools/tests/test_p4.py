@@ -26,7 +26,7 @@ def test_the_large_build_differs_in_nothing_but_sizes() -> None:
     ]
     for register in large.registers:
         name = register.preamble.alias
-        if name == "closing_hint":  # its cells are wider, too, since each contains the number of a slot
+        if name == "closing_hint":  # has more cells, and wider ones: each contains the number of a slot
             assert register.size == p4_sources.sizes("LARGE")["CLOSING_HINTS"]
         elif name in grown:
             size = "CONNECTION_SLOTS" if name in slots else "SPLICES"

@@ -91,7 +91,7 @@ class Packet:
     said: list[str] = field(default_factory=list[str])
     """Events during the packet's processing: drops, the status of an order, and requests for another pass."""
     translated: int | None = None
-    """The delta by which the sequence number was translated; None without a translation."""
+    """The delta by which the sequence number was translated; None: it was not translated."""
 
 
 @dataclass

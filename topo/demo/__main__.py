@@ -82,8 +82,8 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
         bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
         rates = [rate * lab.switch.load_share for rate in settings.rates_per_s]
-        spared_mean_ms = lab.switch.spared_mean_ms
-        rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, rates, spared_mean_ms)
+        at = lab.switch
+        rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, rates, at.spared_mean_ms, at.rate_margin)
         page_bytes = (lab.files / PAGE).stat().st_size
         say(f"rate: {rate:g} connections/s, exponential intervals, {page_bytes:,} bytes each")
         say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")

@@ -43,27 +43,24 @@ class Burst:
         return self.mean_ms >= EQUAL_MEAN_MS and self.loaded_r >= LOADED_R and self.healthy_r <= HEALTHY_R
 
 
-MARGIN = 1.5
-"""The selected rate divided by the lowest rate tried that overloads the loaded server. At that lowest rate the server
-would be overloaded only part of the time."""
-
-
 def calibrate(
     burst: Callable[[float], Burst],
     mean_without_loaded_ms: Callable[[float], float],
     rates: Iterable[float] = RATES_PER_S,
     spared_mean_ms: float = ProcessSwitch.spared_mean_ms,
+    margin: float = ProcessSwitch.rate_margin,
 ) -> float:
     """Return the rate for the demo. Raise SetupError if no rate overloads the loaded server, or if the other servers
     cannot serve the rate.
 
     `spared_mean_ms`: mean connect time in milliseconds that must be possible at that rate without the loaded server.
+    `margin`: the rate for the demo, divided by the lowest rate tried that overloads the loaded server.
     """
     tried: list[Burst] = []
     for rate in rates:
         tried.append(burst(rate))
         if tried[-1].hurts():
-            chosen = round(rate * MARGIN)
+            chosen = round(rate * margin)
             mean_ms = mean_without_loaded_ms(chosen)
             if mean_ms <= spared_mean_ms:
                 return chosen

@@ -2,7 +2,7 @@
 
 ```
  10.101.0.0/16 .. 10.104.0.0/16 --- 10.0.1.1 client --- 1 sluice 2 --- 10.0.11.1 s1     web = 10.0.0.100:80
-   delays its packets by the distance of their network           ..
+   delays the packets it sends by their network's distance       ..
  10.120.0.0/16: no hosts                    bottleneck           5 --- 10.0.14.1 s4
 ```
 In every run the controller has its default configuration, except that the second look is off, as in the simulation.
@@ -100,9 +100,9 @@ class CausesLab(NamespaceNetwork):
     # -- a run
 
     def run(self, seed: int) -> Judged:
-        """Run the quiet time and then the failure; return the comparison of the controller's decisions with the label.
+        """Run the quiet time and then the failure; return a summary of the controller's decisions.
 
-        Raises SetupError if a program ends early.
+        Raises SetupError if a program ends early, or if there are no decisions to judge.
         """
         start = time.time() + LEAD_S
         self._start_clients(start, seed)

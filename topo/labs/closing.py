@@ -39,7 +39,8 @@ class ClosingNetwork(NamespaceNetwork):
         self.serve((CLIENT.port, SERVER.port))
 
     def connect(self, timeout_s: float, receive_buffer: int | None = None) -> socket.socket:
-        """Return a connection of a user next to the switch, with a receive buffer of ``receive_buffer`` bytes."""
+        """Return a connection of a user next to the switch, with a receive buffer of ``receive_buffer`` bytes (None:
+        the kernel's default)."""
         return connect_in(self.pid(CLIENT.name), (str(VIP), WEB_PORT), timeout_s, receive_buffer=receive_buffer)
 
 
@@ -94,7 +95,10 @@ def expected_races(pages: Mapping[str, Any], think_s: float) -> float:
 
 
 def configuration(idle: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """Return the controller's configuration: one service with one server."""
+    """Return the controller's configuration: one service with one server.
+
+    ``idle``: options for closing idle connections; None: the switch closes no connections.
+    """
     more = {} if idle is None else {"resources": {"idle": dict(idle)}}
     web = service(SERVICE, VIP, [SERVER], **more)
     return switch_config((CLIENT, SERVER), [web], routes=[{"to": FAR, "via": str(CLIENT.address)}])

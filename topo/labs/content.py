@@ -98,7 +98,7 @@ def curl(lab: Lab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
 
 
 def server_of(headers: str) -> str:
-    """Return the server's name in the header that each Apache sets. Raises SetupError without this header."""
+    """Return the server's name in the header that each Apache sets. Raises SetupError if the header is missing."""
     names = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
     if not names:
         raise SetupError(f"no X-Server in {headers!r}")

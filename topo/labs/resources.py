@@ -14,8 +14,8 @@ BALANCE = Balance("production", 2.0, 10.0)
 BUDGET = 256 << 10
 """Bytes of all send buffers of the server together."""
 PATHS = {LOAD_CLIENT: (8, 512), DOWNLOAD_CLIENT: (2, 24)}
-"""By client: rate of the path in Mbit/s, and room of the queue before this bottleneck in KiB. Without bottlenecks the
-connections would not compete for the send buffers."""
+"""By client: rate of the path in Mbit/s, and capacity in KiB of the queue before the path. The paths are bottlenecks:
+without them the connections would not compete for the send buffers."""
 
 HINT = """\
 The server s1 has 256 KiB to send from; c1 is at 8 Mbit/s, c2 at 2 Mbit/s with a short queue that loses. Try:

@@ -3,7 +3,7 @@ and client.
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 router --- client, 10.101.0.1, 10.102.0.1, ...
-                                    a queue per path    drops some arriving segments; delays its own by its distance
+                                    a queue per path    drops some arriving segments; delays those it sends
 ```
 """
 
@@ -82,8 +82,8 @@ class SharingLab(TransfersLab):
         """Make transfers on all paths for ``seconds`` after a settling time.
 
         ``connections``: number of transfers by path. ``send``: options of the service's shared send buffers; None: the
-        kernel's default. Returns the rate of each path in Mbit/s after the settling time, the server's status near the
-        end, and the number of TCP timeouts.
+        kernel's default. Returns the rate of each path in Mbit/s after the settling time, the state of the
+        server's send buffers near the end (None if ``send`` is None), and the number of TCP timeouts.
         """
         document = configuration()
         if send:

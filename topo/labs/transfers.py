@@ -2,7 +2,7 @@
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 client, 10.101.0.1, 10.102.0.1, ...
-                                    drops some arriving segments; delays its own by their distance
+                                    drops some arriving segments; delays those it sends by distance
 ```
 The switch has no controller: programs in the switch's namespace write table entries and read registers.
 """

@@ -58,8 +58,8 @@ KINDS = ("prefork", "event", "nginx")
 STRESS = ("stress", "--cpu", str(HOGS))
 """The command that loads a server. It runs in the server's own cgroup, so that it uses CPU time of that server only.
 
-Ohta & Andou load disk and I/O as well. The lab uses only the CPU workers of `stress`, because `stress --io` calls
-sync(2), which slows the machine outside of the cgroup too."""
+Ohta & Andou load disk and I/O in addition to the CPU. The lab uses only the CPU workers of `stress`, because
+`stress --io` calls sync(2), which slows the whole machine instead of the cgroup alone."""
 
 
 def write_files(directory: Path, share: float = 1.0) -> None:

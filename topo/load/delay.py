@@ -47,7 +47,7 @@ class DelayLine:
         return True
 
     def next(self) -> float | None:
-        """Return the time at which the next packet is due; None without a packet."""
+        """Return the time at which the next packet is due; None if no packet is queued."""
         return min((queue[0][0] for queue in self._queues.values() if queue), default=None)
 
     def due(self, now: float) -> list[bytes]:

@@ -229,8 +229,8 @@ class Server:
 
 
 def answer_to(request: bytes) -> tuple[bytes, int]:
-    """Return the header of the answer to `GET /N`, and the number of bytes that follow it. Raises OSError if the client
-    has closed the connection."""
+    """Return the header of the answer to `GET /N`, and the number of bytes that follow it; for any other request, the
+    header of an error, and 0. Raises OSError if the client has closed the connection."""
     if not request:
         raise ConnectionAbortedError("closed before the request")
     words = request.split(maxsplit=2)

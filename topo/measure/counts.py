@@ -39,12 +39,12 @@ class Counts:
         return Counts(*((getattr(self, name) - getattr(earlier, name)) % COUNTER_SPACE for name in names))
 
     def r(self) -> float | None:
-        """Return R = (SYN - SYN-ACK) / SYN-ACK (Ohta & Andou, equation 2); None without a SYN-ACK."""
+        """Return R = (SYN - SYN-ACK) / SYN-ACK (Ohta & Andou, equation 2); None if there was no SYN-ACK."""
         return (self.syn - self.synack) / self.synack if self.synack else None
 
 
 def pool_r(counts: Mapping[str, Counts]) -> float | None:
-    """Return R of all servers together; None without a SYN-ACK."""
+    """Return R of all servers together; None if no server sent a SYN-ACK."""
     servers = counts.values()
     return Counts(sum(server.syn for server in servers), sum(server.synack for server in servers), 0, 0, 0).r()
 

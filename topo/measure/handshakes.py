@@ -53,11 +53,11 @@ class ConnectTimes:
     """Connect times of the answered connections, in seconds."""
 
     def mean_ms(self) -> float:
-        """Return the mean connect time in milliseconds; NaN without an answered connection."""
+        """Return the mean connect time in milliseconds; NaN if no connection was answered."""
         return 1000 * statistics.fmean(self.seconds) if self.seconds else math.nan
 
     def median_ms(self) -> float:
-        """Return the median connect time in milliseconds; NaN without an answered connection."""
+        """Return the median connect time in milliseconds; NaN if no connection was answered."""
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
@@ -74,7 +74,8 @@ class Handshakes:
     _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
-        """Add a segment to its connection; segments of connections without a captured SYN are ignored."""
+        """Add a segment to its connection, unless the connection's SYN was not captured. A RST is only counted, and
+        only if the service sent it."""
         if segment.rst:
             self.resets_by_service += not segment.to_server
         elif segment.syn and segment.to_server:

@@ -35,7 +35,8 @@ class HttperfResult:
 
 
 def httperf_command(load: Load, address: str, port: int, path: str | Path, share: int, *, processes: int) -> list[str]:
-    """Return the command line of one of `processes` equal httperf processes that together generate `load`.
+    """Return the command line of httperf process number `share` of `processes` equal ones, which together generate
+    `load`.
 
     `path`: the requested path, or a file with the paths that httperf requests in turn (`write_paths`).
     """
@@ -92,8 +93,8 @@ def parse_httperf(text: str) -> HttperfResult:
 
 
 def combine(results: Sequence[HttperfResult]) -> HttperfResult:
-    """Combine the reports of processes that ran at the same time: counts are added, and mean connect times are weighted
-    by the number of connections."""
+    """Combine the reports of processes that ran at the same time: counts are added, mean connect times are weighted by
+    the number of connections, and the duration is the longest."""
     connections = sum(result.connections for result in results)
     weighted = sum(result.connect_ms * result.connections for result in results)
     return HttperfResult(

@@ -27,7 +27,7 @@ ROUND_TRIP_S = 0.04, 0.2
 LOSS = 0.05
 """Share of the packets towards the clients that a lossy link drops."""
 HALF_OPEN = 256
-"""Largest number of half-open connections at a server without SYN cookies."""
+"""Largest number of half-open connections of a server that uses no SYN cookies."""
 TURN_S, SLOW_TURN_S = 8e-3, 80e-3
 """Seconds that a server, and a slow server, needs for a block of an answer. Four servers with equal shares answer up to
 215 requests per second; a slow server can answer a seventh of its requests."""
@@ -112,9 +112,10 @@ class Judged:
 
 
 def judged(decisions: Sequence[Decision], moves_s: Iterable[float], onset_s: float) -> Judged:
-    """Summarise the decisions from SETTLED_S after the onset on; ``moves_s``: times at which weights changed.
+    """Summarise the decisions of a run; ``moves_s``: times at which weights changed.
 
-    Raises ValueError if there is no such decision.
+    Causes and names are those of the decisions from SETTLED_S after the onset on. Raises ValueError if there is no such
+    decision.
     """
     settled = [decision for decision in decisions if decision.time_s >= onset_s + SETTLED_S]
     if not settled:

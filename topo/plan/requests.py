@@ -47,8 +47,8 @@ def write_log(path: Path, requests: Iterable[Request]) -> int:
 
 
 def read_log(path: Path) -> Iterator[Request]:
-    """Read a log. Raises LogFormatError with the line's number for a line that is no request, or whose time is before
-    the previous line's time."""
+    """Read a log. Raises LogFormatError with the line's number for a line that is no request, has a negative size, or
+    has a time before the previous line's time."""
     with path.open() as file:
         if file.readline().strip() != HEADER:
             raise LogFormatError(f"{path}: line 1 is not {HEADER!r}: this is no request log")

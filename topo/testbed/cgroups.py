@@ -127,7 +127,7 @@ class Group:
         return [int(pid) for pid in self.procs[0].read_text().split()]
 
     def used_s(self) -> float:
-        """Return the CPU time, in seconds, that the group's present processes have used since their start."""
+        """Return the CPU time, in seconds, that the first threads of the group's present processes have used."""
         return sum(processor_s(pid) for pid in self.pids())
 
     def memory_bytes(self) -> int:
@@ -205,7 +205,7 @@ def shared_out(allowed: Collection[int]) -> Cores:
 @contextmanager
 def parted() -> Generator[Cores]:
     """Move the calling thread, and the processes that it starts, to processors other than the servers' until the
-    context ends."""
+    context ends; a single processor is shared."""
     allowed = os.sched_getaffinity(0)
     cores = shared_out(allowed)
     os.sched_setaffinity(0, cores.others)

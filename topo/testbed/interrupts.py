@@ -25,14 +25,14 @@ class Interrupted(BaseException):
 
 
 def ignore_signals() -> None:
-    """Ignore all signals from now on, during the cleanup."""
+    """Ignore all of SIGNALS from now on, during the cleanup."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def undisturbed() -> Generator[None]:
-    """Ignore signals within the context (a cleanup); afterwards restore the earlier handlers."""
+    """Ignore SIGNALS within the context (a cleanup); afterwards restore the earlier handlers."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ignore_signals()
     try:

@@ -37,7 +37,8 @@ class NotPrimary(Refused):
 
 
 def _refused(error: grpc.RpcError, doing: str) -> Refused:
-    """Return the exception for a failed call; its text includes the errors of all updates (P4Runtime, section 12.3)."""
+    """Return the exception for a failed call; its text includes the errors of the first three refused updates
+    (P4Runtime, section 12.3)."""
     call = cast(Any, error)
     text, codes = f"{doing}: {call.code().name}: {call.details()}", (call.code().value[0],)
     for key, value in call.trailing_metadata() or ():

@@ -180,7 +180,8 @@ class Process:
         return json.loads(self.output().splitlines()[-1])
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End the process and its children: SIGTERM, and after `timeout_s` seconds SIGKILL."""
+        """End the process and its children: SIGTERM, then SIGKILL once the process has ended, at the latest after
+        `timeout_s` seconds."""
         if self._popen.returncode is not None:
             return
         self._signal(signal.SIGTERM)
@@ -229,8 +230,7 @@ def processor_s(pid: int) -> float:
 
 
 def threads_s(pid: int) -> float:
-    """Return the CPU time of a process's threads in seconds, with a resolution of 1 ns, without threads that have
-    ended."""
+    """Return the CPU time in seconds of those threads of a process that have not ended, with a resolution of 1 ns."""
     seconds = 0.0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended since the directory was read

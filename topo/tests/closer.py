@@ -38,8 +38,8 @@ def configured(
     change: Callable[[dict[str, Any]], None] = lambda document: None,
     neighbours: Mapping[str, tuple[int, str]] = NEIGHBOURS,
 ) -> Generator[Config]:
-    """Yield the configuration of a network's switch, with one service and one server, while P4Runtime is reachable from
-    this process.
+    """Program a network's switch with one service and one server, and yield the configuration, while P4Runtime is
+    reachable from this process.
 
     ``change``: a function that changes the configuration; ``neighbours``: port and MAC address by IP address.
     """
@@ -80,7 +80,7 @@ class Closer:
 
 
 def closing(config: Config, act: Callable[[Closer], Awaitable[None]]) -> None:
-    """Run a test with a controller that may close the server's idle connections."""
+    """Run the test ``act`` with a controller that may close the server's idle connections."""
 
     async def run() -> None:
         at = config.switch

@@ -156,7 +156,7 @@ class Connection:
         self._writer.write("\r\n".join([f"HTTP/1.1 {status}", *own, *fields, "", ""]).encode())
 
     async def _digest(self, fields: Mapping[str, str], pace_s: float) -> str:
-        """Return the digest of the request's body; empty without a body."""
+        """Return the digest of the request's body; empty if the request has no body."""
         digest = hashlib.sha256()
         if fields.get("transfer-encoding") == "chunked":
             while size := int(await self._reader.readuntil(b"\r\n"), 16):

@@ -14,8 +14,8 @@ from topo.plan.causes import SICK_NAME, Label
 from topo.tests import needs
 
 ONSET_S, END_S = 3.0, 16.0
-"""Times of onset and end in seconds. They are short because the controller detects a silent server without
-baselines."""
+"""Times of onset and end in seconds. They are short because the controller needs no baseline to detect a
+silent server."""
 
 
 @needs.ROOT

@@ -1,7 +1,8 @@
 """Tests of real transfers while the caps on their windows change all the time: every byte is correct, and no transfer
 stalls because of a cap.
 
-With `FULL=1` in the environment the test makes 10,000 transfers instead of 200, and their caps change every second.
+With `FULL=1` in the environment the test makes 10,000 transfers instead of 800, and the caps change every
+second instead of every 0.2 s.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ async def changing(net: ClosingNetwork, config: Config) -> Seen:
 
 
 async def manage(session: Session, config: Config, source: random.Random, how: P4UpdateType) -> None:
-    """Set random caps that apply to all transfers of the first service that have no cap of their own."""
+    """Set random caps that apply to all transfers of the first service that have no cap of their own.
+
+    ``how``: whether to insert or modify the server's entry.
+    """
     (server,) = make_plan(config).services[0].servers
     sizes = {name: source.randint(LEAST, MOST) for name in ("send_cap", "receive_cap")}
     action = P4TableAction(Action.MANAGE, measured=1, sampling=0, closed=0, **sizes)

@@ -48,7 +48,7 @@ def lab() -> Iterator[FastOpenLab]:
 
 
 def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
-    """Send a request, with ``in_syn`` as data in the SYN; return the name of the server that answers."""
+    """Send a request (``in_syn``: as data in the SYN); return the name of the server that answers."""
     request = f"GET {path}?bytes=10 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n".encode()
     where = (str(SHOP_ADDRESS), WEB_PORT)
     with closing(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)) as connection:

@@ -154,7 +154,7 @@ def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: flo
 
 
 def test_decisions_that_come_often_count_from_the_windows_beginning_on() -> None:
-    """With many decisions per interval, as in production mode, only decisions count that measured times within the
+    """With many decisions per interval, as in production mode, a decision counts only if it measured a time within the
     window."""
     often = [row(60.0 + second, alarm=True, ar=1000.0 * second, limit=float(second)) for second in range(41)]
     measured = figures(replace(RECORDS, rows=often), (70.0, 100.0))

@@ -180,7 +180,7 @@ def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
 
 
 class Imagined(CrowdLab):
-    """A fake lab without a real network; without `router` its construction fails."""
+    """A fake lab without a real network; if `router` is False, building the network fails."""
 
     def __init__(self, *, router: bool) -> None:
         super().__init__("embedded", Settings(), FAST)

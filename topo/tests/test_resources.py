@@ -69,7 +69,7 @@ lab = lab_fixture(lambda: ResourcesLab("embedded"))
 
 
 def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
-    """Return, from the switch's registers, the cap of each connection's window towards the client; 0 without a cap."""
+    """Return, from the switch's registers, the cap of each connection's window towards the client; 0: no cap."""
 
     async def read(address: str) -> list[int]:
         at = SwitchConfig(address=address)

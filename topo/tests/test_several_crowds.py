@@ -36,7 +36,7 @@ class Seen:
     limited: list[tuple[float, frozenset[str]]]
     """For each reading of the status: its time, and the services that had a limit."""
     refused: dict[str, int | None]
-    """Number of refused SYNs during the complete run, by service; None without a count."""
+    """Number of refused SYNs during the complete run, by service; None if the service has no separate count."""
 
     def spell(self, service: str) -> tuple[float, float]:
         """Return the first and the last time at which a service had a limit."""
@@ -45,7 +45,7 @@ class Seen:
 
 
 def bystanders(numbers: Iterable[int], per_s: float, lasts_s: float) -> tuple[Further, ...]:
-    """Return further services without a crowd, whose rate rises by the factor RISE for ``lasts_s`` seconds."""
+    """Return further services that have no crowd; their rate rises by the factor RISE for ``lasts_s`` seconds."""
     return tuple(Further(number, OTHER, per_s, per_s * RISE, lasts_s=lasts_s) for number in numbers)
 
 

@@ -1,4 +1,4 @@
-"""Test of restarts with Tofino's model. Under load, gateway and controller are killed and restarted, first one of them,
+"""Test of restarts with Tofino's model. Under load, gateway and controller are killed and restarted, first each alone,
 then both in either order. Then driver and model are restarted without load.
 
 The test needs an installation of open-p4studio, named by $SDE_INSTALL (docs/guide/tofino.md).

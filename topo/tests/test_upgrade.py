@@ -1,5 +1,5 @@
-"""Test that a newer controller replaces an older one, while a client has open connections and makes new ones, without
-losing a connection."""
+"""Test that a newer controller replaces an older one without losing a connection, while a client has open connections
+and makes new ones."""
 
 from __future__ import annotations
 

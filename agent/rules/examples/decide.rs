@@ -121,8 +121,9 @@ struct Cell {
     request: Vec<u8>,
     /// The index of the rule that the decision must return.
     rule: Option<u32>,
-    /// The number of decisions per round, and the shortest time of a decision so far in nanoseconds.
+    /// The number of decisions per round.
     count: u32,
+    /// The shortest time of a decision so far, in nanoseconds: the mean of the fastest round.
     best: f64,
 }
 
@@ -140,8 +141,8 @@ impl Cell {
     fn new(rules: &Arc<RuleSet>, request: String, rule: Option<u32>) -> Cell {
         let mut cell =
             Cell { rules: Arc::clone(rules), request: request.into_bytes(), rule, count: 1, best: f64::INFINITY };
-        // The first decisions are not measured, because they build lazy structures. The shortest time of the later
-        // decisions counts, because others may be interrupted.
+        // The first decisions do not count, because they build lazy structures. Of the later rounds, the fastest
+        // counts, because interruptions lengthen the others.
         (0..2).for_each(|_| cell.round());
         cell.best = f64::INFINITY;
         while cell.best * f64::from(cell.count) < ROUND_NS || cell.best.is_infinite() {

@@ -27,7 +27,8 @@ pub(crate) fn cut(ends: &[bool], targets: &[u32]) -> Vec<u32> {
     (0..ends.len()).map(place).collect()
 }
 
-/// Builds the blocks. The caller sets their action for the case that no rule matches (`miss`).
+/// Builds the blocks, and sets the field `late_cover` of each alternative. The caller sets the field `miss` of each
+/// block: its action for the case that no rule matches.
 pub(crate) fn build(alternatives: &mut [Alternative], block_of: &[u32], actions: &[Action]) -> Vec<Block> {
     let count = block_of.last().map_or(0, |&last| last as usize + 1);
     let mut blocks: Vec<Block> = (0..count).map(|_| Block::default()).collect();
@@ -42,8 +43,8 @@ pub(crate) fn build(alternatives: &mut [Alternative], block_of: &[u32], actions:
     blocks
 }
 
-/// The number of alternatives that contain each matcher. The smaller the number, the more selective is an index entry
-/// under this matcher.
+/// How often each matcher, and each literal of a regular expression, occurs in the conditions of a block. The smaller
+/// the number, the fewer alternatives a search finds under this matcher or literal.
 type Counts = HashMap<(FieldId, Key), u64>;
 
 type Key = (u8, Box<[u8]>);
@@ -70,8 +71,8 @@ struct Entries {
 }
 
 /// The cover of a condition: a weight, and a set of matchers. If the condition holds, at least one matcher of the set
-/// holds. `None` in the set stands for a matcher that every value satisfies. The weight is the expected number of
-/// alternatives that a search of the index by this set returns.
+/// holds. `None` in the set stands for a matcher that every value satisfies. The weight estimates the cost of searches
+/// if the alternative is indexed under this set: it grows with the number of alternatives that share the matchers.
 type Cover<'t> = (u64, Vec<Option<&'t Matcher>>);
 
 impl Entries {
@@ -108,8 +109,8 @@ impl Entries {
         block.indexes = self.builders.into_iter().map(|(field, builder)| (field, builder.build())).collect();
     }
 
-    /// Adds an alternative to the index under its condition of least weight, and returns the field of this condition.
-    /// Returns none if all conditions can hold without a value.
+    /// Adds an alternative to the index under the condition in `conds` whose cover has the least weight, and returns
+    /// the field of this condition. Returns none if all of `conds` can hold without a value.
     fn enter(&mut self, alt: Alt, conds: &[Cond]) -> Option<FieldId> {
         let covers = conds.iter().filter_map(|cond| Some((cond.field, self.cover_of(cond)?)));
         let (field, (_, matchers)) = covers.min_by_key(|(_, (weight, _))| *weight)?;
@@ -155,8 +156,8 @@ impl Entries {
         factor * self.counts.get(&(field, key(matcher))).copied().unwrap_or(1)
     }
 
-    /// Returns one of the literal sets of a regular expression: the set that the fewest expressions share. Also returns
-    /// the number of these expressions.
+    /// Returns the literal set of a regular expression whose literals occur least often in the sets of all expressions,
+    /// and this number of occurrences. None if the matcher is no expression, or the expression requires no literal.
     fn best_texts(&self, field: FieldId, matcher: &Matcher) -> Option<(u64, &Texts)> {
         let Matcher::Regex(regex) = matcher else { return None };
         let shared = |texts: &Texts| -> u64 {
@@ -189,7 +190,7 @@ fn text_key(text: &[u8]) -> Key {
     (4, text.into())
 }
 
-/// The weight factor of an index entry that a search must try for every value.
+/// The weight (for `!=`, the weight's factor) of an index entry that a search must try for every value.
 const LINEAR: u64 = 1 << 20;
 
 fn union<'t>(covers: impl Iterator<Item = Option<Cover<'t>>>) -> Option<Cover<'t>> {

@@ -30,7 +30,7 @@ impl Charset {
     }
 
     /// Returns the class of the character set in the parameter `charset` of a media type; UTF-8 if the parameter is
-    /// missing. Some servers also accept the spelling `charset*` of RFC 2231.
+    /// missing. The parameter may be spelled `charset*` (RFC 2231), because some servers accept this spelling.
     pub(crate) fn of(parameters: &[u8]) -> Charset {
         let named = parameters.split(|&byte| byte == b';').filter_map(|parameter| {
             let equals = memchr::memchr(b'=', parameter)?;

@@ -100,7 +100,8 @@ impl Chunked {
         Ok(())
     }
 
-    /// Counts a byte of the extensions or the trailer, and checks `limit`.
+    /// Counts a byte of the extensions or the trailer. Returns `state`, the state after this byte, or a fault if the
+    /// count exceeds `limit` or the byte is a control character.
     fn count_extra(&mut self, byte: u8, limit: usize, state: State) -> Result<State, Fault> {
         self.extra += 1;
         if self.extra > limit {

@@ -18,7 +18,8 @@ impl RuleSet {
     /// Compiles the `content:` block.
     ///
     /// # Errors
-    /// Returns all mistakes in the block, in their order in the block.
+    /// Returns the mistakes in the block. Options by which requests would bypass refusing rules are only reported if
+    /// there is no other mistake.
     pub fn compile(content: &Content) -> Result<RuleSet, Vec<Problem>> {
         Compiler::new(content).compile()
     }
@@ -32,7 +33,7 @@ impl RuleSet {
     }
 }
 
-/// The `to`, `refuse` and `goto` of a rule, or of its `else`.
+/// The `to`, `sticky`, `goto` and `refuse` of a rule, or of its `else`.
 struct Actions<'c> {
     to: Option<&'c String>,
     sticky: Option<Sticky>,

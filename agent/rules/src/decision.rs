@@ -44,8 +44,8 @@ pub struct Route {
 pub enum Forwarding {
     /// All bytes are forwarded unchanged.
     Opaque,
-    /// All bytes are forwarded unchanged. A caller that matches the next request as well finds the end of this request
-    /// by this framing.
+    /// All bytes are forwarded unchanged. By this framing, a caller that has to decide about the connection's next
+    /// request finds the end of the current one.
     Http(Request),
     /// The caller first repeats the client's earlier commands, which the agent has already answered. Then it forwards
     /// all bytes from `from` on.

@@ -27,10 +27,10 @@ pub(crate) struct Evaluation {
     block: u32,
     /// The first alternative of the block that holds; `NO_ALTERNATIVE` if no alternative holds.
     best: Alt,
-    /// The alternatives that have unknown conditions and no false condition.
+    /// The alternatives whose unknown conditions are re-evaluated on each late value. They have no false condition.
     tracked: Vec<Tracked>,
-    /// Alternatives that the index found by a value of the head. Each of them still needs a value of its late field (of
-    /// a body or a dialogue).
+    /// Alternatives that may hold according to the head. Each of them still needs a value of its late field (of a body
+    /// or a dialogue), by which the index then finds it.
     active: Vec<(Alt, FieldId)>,
     /// The number of leading entries whose fields are closed, in the block's list `late` and in `active`.
     passed: [usize; 2],
@@ -182,8 +182,8 @@ impl Evaluation {
         }
     }
 
-    /// Records an alternative that a later value may satisfy. `by_head` is true if the index found the alternative by a
-    /// value of the head, so that the alternative still needs a value of its late field.
+    /// Records an alternative that a later value may satisfy. `by_head` is true if no late value has led to the
+    /// alternative, so that the alternative still needs a value of its late field, if it has one.
     fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {

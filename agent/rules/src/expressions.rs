@@ -1,7 +1,8 @@
 //! Matches regular expressions that require no literal. A single automaton, built lazily, finds which of them match.
 //! The automaton handles only ASCII, because classes of all Unicode characters would make it a hundred times as large.
-//! The automaton's memory is bounded. In four cases, each expression is tried separately instead: the value is not
-//! ASCII, the value needs too many states, there are few expressions, or they are too large for an automaton.
+//! The automaton's memory is bounded. In five cases, each expression is tried separately instead: the value is not
+//! ASCII, needs too many states or has too many matches, there are few expressions, or they are too large for an
+//! automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -38,7 +39,8 @@ impl Expressions {
         Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), combined }
     }
 
-    /// Visits the alternatives whose expression matches. If the automaton gives no result, tries each expression.
+    /// Visits the alternatives whose expression matches. If the automaton gives no result, visits all alternatives, so
+    /// that the visitor tries each expression.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         let is_relevant = self.alts.first().is_some_and(|&first| first < visit.bound());
         let matching = self.combined.as_ref().filter(|_| is_relevant).and_then(|combined| combined.search(value));

@@ -185,7 +185,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// Parses a form without a mapping: a number, a comparison, or the exact text.
+/// Parses a form without a mapping: a number, a comparison, a host name that begins with `*.`, or the exact text.
 fn scalar(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let Some(text) = plain(value) else { return mistake("a value is missing", FORMS) };
     if value.is_number() {
@@ -219,7 +219,8 @@ enum TextPosition {
     Inner,
 }
 
-/// Normalizes a text in the same way as the values of the field. A text that no value can equal is a mistake.
+/// Normalizes a text in the same way as the values of the field. A text that no value or every value matches is a
+/// mistake.
 fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),

@@ -112,8 +112,8 @@ mod tests {
     use crate::facts::ConnectionFacts;
     use crate::ruleset::RuleSet;
 
-    /// Returns whether the rules may refuse any request by its content, and whether they may refuse one of a client at
-    /// 10.0.1.7.
+    /// Returns whether the rules may refuse any client's request by its content, and whether they may refuse a request
+    /// of the client 10.0.1.7 by its content.
     fn guards(rules: &Value) -> (bool, bool) {
         let content = json!({"protocol": "http", "default": {"to": "d"}, "rules": rules}).to_string();
         let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));

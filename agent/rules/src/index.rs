@@ -1,5 +1,5 @@
 //! Indexes of the conditions on a field. A search by a value finds the alternatives that the value may satisfy, without
-//! a scan of all rules. So a decision by 10,000 rules takes no longer than a decision by a single rule.
+//! a scan of all rules. So a decision by 10,000 rules takes hardly longer than a decision by a single rule.
 //!
 //! An alternative is added to the index under *one* of its conditions, by the condition's cover: a set of matchers of
 //! which at least one must hold. A search returns candidates, and the caller checks their other conditions.
@@ -18,7 +18,8 @@ use crate::test::{Matcher, Net, address_of};
 /// The number of an alternative.
 pub(crate) type Alt = u32;
 
-/// Receives the candidates of a search whose numbers are below `bound`, which may decrease during the search.
+/// Receives the candidates that a search finds: alternatives with numbers below `bound`. The receiver may decrease
+/// `bound` during the search.
 pub(crate) trait Visit {
     /// Receives a candidate.
     fn candidate(&mut self, alt: Alt);

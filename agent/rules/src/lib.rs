@@ -28,8 +28,8 @@
 //! ```
 //!
 //! # Use by an agent
-//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
-//!    connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
+//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns its mistakes, each as a [`Problem`] with place and
+//!    remedy. A connection uses its `Arc<RuleSet>` until it ends; a reload creates a new rule set.
 //! 2. [`Decider::new`] creates a decider for each connection. For mail protocols, the agent passes an empty slice to it
 //!    immediately; the decision contains the greeting for the client.
 //! 3. [`Decider::feed`] receives *all* bytes of the request so far, whenever new bytes arrive. It copies no byte and
@@ -43,10 +43,11 @@
 //! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send after a timeout.
 //!
 //! # How rules are evaluated
-//! The first alternative that holds decides. Its number is found by indexes of values, not by a scan: hashes for exact
-//! texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the
-//! literals that regular expressions require. Expressions without such a literal are matched together, by an automaton
-//! of bounded memory. A request's body is parsed only while a rule that can still decide has a condition on the body.
+//! The `match` of a rule is one alternative or a list of alternatives. In the order of the rules, the first alternative
+//! that holds decides. It is found by indexes of values, not by a scan: hashes for exact texts, nested intervals for
+//! prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the literals that regular
+//! expressions require. Expressions without such a literal are matched together, by an automaton of bounded memory. A
+//! request's body is parsed only while a rule that can still decide has a condition on the body.
 //!
 //! # What is matched
 //! Rules match a normal form, and the server receives the original bytes. A request that two parsers might read
@@ -65,8 +66,8 @@
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
 //!
 //! The `Content-Type` selects how a body is parsed: as XML, JSON or a form (`application/x-www-form-urlencoded`), in
-//! which a value may be an XML document. JSON is UTF-8, and a name that rules compare occurs once in an object. Parsing
-//! ends at the value that decides; JSON is parsed to its end if a rule may refuse the request. A document in a
+//! which a value may be an XML document. JSON must be UTF-8, and an object must not repeat a name that rules compare.
+//! Parsing ends at the value that decides; JSON is parsed to its end if a rule may refuse the request. A document in a
 //! character set that the parsers do not understand is refused if a rule may refuse it. Multipart forms, XML attributes
 //! and the content of mails are not parsed.
 #![forbid(unsafe_code)]

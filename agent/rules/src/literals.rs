@@ -32,7 +32,7 @@ fn of(hir: &Hir) -> Vec<Texts> {
             heads.chain(parts.iter().flat_map(of)).collect()
         }
         HirKind::Alternation(parts) => {
-            // Each branch contributes its set with the longest literals.
+            // Each branch contributes the one of its sets whose shortest literal is longest.
             let longest = |branch| of(branch).into_iter().max_by_key(|texts| shortest(texts));
             let all: Option<Vec<Texts>> = parts.iter().map(longest).collect();
             all.map(|all| all.concat()).filter(|texts| texts.len() <= MAX_LITERALS).into_iter().collect()

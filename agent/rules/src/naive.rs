@@ -5,7 +5,8 @@ use crate::evaluation::Outcome;
 use crate::ruleset::{Action, RuleSet};
 use crate::values::Values;
 
-/// Returns the outcome of the first rule that matches, or that has an action for requests which do not match it.
+/// Returns the outcome of the first rule that matches, or that has an `else`; a `goto` is followed. If there is no such
+/// rule, the default applies.
 pub(crate) fn first_match(rules: &RuleSet, values: &Values) -> Outcome {
     trace(rules, values, &mut |_, _| {})
 }

@@ -148,7 +148,7 @@ impl Paths {
         new
     }
 
-    /// Returns whether no rule contains a path.
+    /// Returns whether the tree contains no path.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }

@@ -1,8 +1,8 @@
 //! Finds unreachable rules: rules that never decide, because earlier rules match the same requests.
 //!
 //! A rule is reported if each of its alternatives implies an alternative of a rule that is always evaluated earlier.
-//! Conditions are compared syntactically, so some unreachable rules are not found. However, a reported rule is never
-//! the first to match.
+//! The rules behind a rule with `else` are reported as well, up to the next target of a `goto`. Conditions are compared
+//! syntactically, so some unreachable rules are not found. However, a reported rule is never the first to match.
 
 use crate::field::{Field, FieldId};
 use crate::number::Compare;
@@ -14,7 +14,8 @@ use crate::test::{Branch, Cond, Matcher, Test};
 pub struct Unreachable {
     /// Index of the rule.
     pub rule: u32,
-    /// Indexes of the earlier rules that together match every request that this rule matches.
+    /// Indexes of the earlier rules that together match every request that this rule matches, or the index of an
+    /// earlier rule whose `else` applies to all other requests.
     pub shadowed_by: Vec<u32>,
 }
 
@@ -47,7 +48,8 @@ impl RuleSet {
         self.actions.contains(&goto) || self.misses.contains(&Some(goto))
     }
 
-    /// Returns the rules from `first` on that together match all alternatives of a later rule.
+    /// Returns the rules from `first` on that together match every request that the later rule `rule` matches; none if
+    /// an alternative of `rule` implies no earlier alternative.
     fn shadows(&self, first: u32, rule: u32) -> Option<Vec<u32>> {
         let of = |target: u32| {
             let start = self.alternatives.partition_point(|alt| alt.rule < target);

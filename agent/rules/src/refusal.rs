@@ -7,7 +7,8 @@ use crate::ruleset::RuleSet;
 /// The reason for a refusal, and the answer to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The protocol's status: 400, 403, 408, 413, 415, 431, 505, 550 and others. 0 if the protocol has no statuses.
+    /// The status in HTTP or SMTP: 400, 403, 408, 413, 415, 431, 505, 550 and others. The other protocols send no
+    /// status to the client; there, this is 0 if a rule refuses.
     pub status: u16,
     /// The reason, for logs and counters; it is one of a fixed set of texts.
     pub why: &'static str,

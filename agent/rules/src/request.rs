@@ -24,7 +24,7 @@ pub(crate) struct HttpRequest {
 #[derive(Debug)]
 struct NeededBody {
     request: Request,
-    /// Whether the body may contain a value that rules compare, in a form that is not parsed.
+    /// Whether the body may contain a value that rules compare. If `reader` is none, such a value stays hidden.
     hidden: bool,
     reads_to_end: bool,
     evaluation: Evaluation,
@@ -68,8 +68,8 @@ impl HttpRequest {
         }
     }
 
-    /// Parses the head. Either decides by the head, or prepares the parsing of the body. In the second case, returns
-    /// the interim response, if the client waits for one.
+    /// Parses the head once it is complete. Either decides by the head, or prepares the parsing of the body. In the
+    /// second case, returns the interim response, if the client waits for one.
     fn read_head(
         &mut self,
         rules: &RuleSet,
@@ -113,8 +113,8 @@ impl HttpRequest {
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Decides about a connection that begins with the preface of HTTP/2, whose requests the rules cannot read. It is
-/// assigned to the default group, unless rules may refuse requests.
+/// Decides about a connection that begins with the preface of HTTP/2, whose requests the rules cannot read. Such a
+/// connection is assigned to the default group, unless rules may refuse requests.
 fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
     if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
@@ -127,7 +127,7 @@ fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: R
 }
 
 impl NeededBody {
-    /// Parses the bytes of the body received so far.
+    /// Parses the bytes of the body that are not parsed yet. Returns none if the rules need more bytes.
     fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<BodyOutcome> {
         let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.evaluation, self.hidden)) };
         let (evaluation, remaining) = (&mut self.evaluation, &mut self.remaining);

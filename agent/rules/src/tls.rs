@@ -115,7 +115,7 @@ impl<'h> Bytes<'h> {
     }
 }
 
-/// Adds the values of the fields that rules have conditions on to `values`. Returns none if the ClientHello is
+/// Adds to `values` the values of the fields on which rules have conditions. Returns none if the ClientHello is
 /// malformed.
 fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
     hello.take(2 + 32)?;

@@ -1,5 +1,5 @@
-//! The client's side of a connection: both addresses, the bytes received from the client, and the bytes sent to it. It
-//! is independent of the connection's state.
+//! The client's side of a connection: the addresses of client and agent, the bytes received from the client, and the
+//! bytes sent to the client. This side is the same in every state of the connection.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
@@ -267,8 +267,8 @@ impl Client {
         self.next = self.next.later(own_bytes.end());
     }
 
-    /// Resets the client's side (RFC 9293, section 3.5.2). The client may expect either of two sequence numbers, so the
-    /// agent sends a reset with each.
+    /// Resets the client's side (RFC 9293, section 3.5.2). If the client has not acknowledged all bytes that it was
+    /// sent, it may or may not have received the others, so the agent sends a reset for each of these cases.
     pub fn reset(&self, ctx: &mut Context<'_>) {
         let mut reset = |seq| {
             let head = SegmentHeader { window: 0, ..self.head(seq, RST | ACK) };

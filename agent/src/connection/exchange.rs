@@ -75,9 +75,9 @@ impl Exchange {
         Some(progress)
     }
 
-    /// Returns whether the client sends a request although no request may follow the last response. The client has
-    /// acknowledged all bytes of the server. If the response has no known end, only a request that arrives now
-    /// (`has_new_data`) shows that the client considers the response complete.
+    /// Returns whether the client sends a request although no request may follow the last response. The caller has
+    /// checked that the client has acknowledged all bytes of the server. If the response has no known end, only a
+    /// request that arrives now (`has_new_data`) shows that the client considers the response complete.
     pub fn requests_after_last(&self, request: &Assembler, has_new_data: bool) -> bool {
         let is_over = self.response_complete == Some(false) || self.is_last && self.request_complete && has_new_data;
         is_over && self.limit.is_before(request.end())

@@ -7,7 +7,7 @@
 //!     direct ---- contains the server ---------------> spliced with delta 0; the request is forwarded
 //!        |    \-- does not --> reset, then a SYN to the group, as for any connection
 //!        | the agent has to acknowledge, or to send bytes of its own
-//!     taken: both sides' packets go to the agent ---> the same two cases
+//!     taken: the packets of client and server go to the agent ---> the same two cases
 //! ```
 //!
 //! Until an agent takes a connection, any other agent can continue it. Toward the client, the agent uses the server's
@@ -95,8 +95,8 @@ impl Guess {
 }
 
 impl Client {
-    /// Updates the guess after an acceptable segment of the client. Returns whether the client has received data of a
-    /// guessed server that the agent has reset.
+    /// Updates the guess after an acceptable segment of the client. Returns whether the segment acknowledges data of a
+    /// guessed server whose connection the agent has reset.
     pub fn follow_guess(&mut self, segment: &Segment<'_>) -> bool {
         let Some(guess) = &mut self.guess else { return false };
         guess.largest = guess.largest.max(segment.payload().len() as u16);
@@ -168,8 +168,9 @@ impl Client {
         true
     }
 
-    /// Counts a failed order: the switch has no entry of the connection, or another agent handles it. Resets the client
-    /// if this agent has acknowledged bytes of the request, because the client does not retransmit these bytes.
+    /// Counts a failed order: the switch has no entry of the connection, another agent handles it, or all orders remain
+    /// unanswered. Resets the client if this agent has acknowledged bytes of the request, because the client does not
+    /// retransmit these bytes.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

@@ -11,7 +11,8 @@ use crate::policy::Assignment;
 /// client may send at first (RFC 3390).
 const INITIAL_WINDOW: u32 = 4096;
 
-/// Resets a connection whose client has received data of a wrongly guessed server.
+/// Resets client and server of a guessed connection, because the client may have received data of the guessed server
+/// and no other server can continue.
 pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);

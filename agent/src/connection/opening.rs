@@ -175,7 +175,8 @@ impl Opening {
         Next::Stay(self)
     }
 
-    /// Sends a SYN to another server after a refusal. This is safe because no server has received the request.
+    /// Sends a SYN with the next attempt number after a refusal. This is safe because no server has received the
+    /// request.
     fn try_next_server(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         client.terms.service.groups[self.group].failed.add(1);
         client.leave(ctx, Some(self.as_reset(client)));

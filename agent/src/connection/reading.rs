@@ -17,8 +17,7 @@ const UNACKNOWLEDGED: usize = 4096;
 const ACK_DELAY_NS: u64 = 10_000_000;
 /// Nanoseconds for which the agent may leave bytes unacknowledged once it has acknowledged a part of the request. Then
 /// waiting saves nothing, and a client may delay its last bytes until all earlier bytes are acknowledged (Nagle, RFC
-/// 896). An otherwise idle agent sleeps for a
-/// whole number of milliseconds, so it waits a full millisecond.
+/// 896). An otherwise idle agent sleeps for a whole number of milliseconds, so it waits a full millisecond.
 const OWNED_ACK_DELAY_NS: u64 = 500_000;
 
 /// The state of a connection whose request is being read.

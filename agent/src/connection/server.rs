@@ -184,8 +184,8 @@ impl Server {
         is_bare(segment) && segment.seq().is_before(next) && !segment.has(SYN) && !segment.has(RST)
     }
 
-    /// Returns the end of the bytes that the agent has acknowledged to the client, and therefore has to retransmit to
-    /// the server itself.
+    /// Returns the end of those bytes before `limit` that the agent has acknowledged to the client. The agent itself
+    /// has to retransmit these bytes to the server.
     fn owed(&self, client: &Client, limit: Seq) -> Seq {
         client.owned.earlier(limit)
     }
@@ -228,8 +228,8 @@ impl Server {
         has_sent
     }
 
-    /// Forwards the bytes of a segment that the client retransmits, except the bytes that the agent has acknowledged.
-    /// Returns whether a segment was sent.
+    /// Forwards again the bytes of a segment that the client retransmits, except the bytes that the agent or the server
+    /// has acknowledged. Returns whether a segment was sent.
     pub fn retransmit(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
         let mut start = segment.seq().later(client.owned).later(self.sender.una);
         let end = (segment.seq() + segment.payload().len() as u32).earlier(self.sender.next);
@@ -259,7 +259,7 @@ impl Server {
         }
     }
 
-    /// Forwards a segment of the client, translated, to the server.
+    /// Forwards a segment of the client, translated, to the server, with the sequence number `seq`.
     pub fn pass(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>, seq: Seq) {
         let rewrite = HeaderRewrite { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
         ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));

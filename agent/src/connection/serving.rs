@@ -23,7 +23,7 @@ pub struct Serving {
 
 /// Which component translates, and until when.
 enum Phase {
-    /// The agent translates until the server has acknowledged all bytes that the agent has acknowledged.
+    /// The agent translates until it can send the splice order ([`Serving::order_splice`]).
     Agent,
     /// The agent has sent a splice order to the data plane; `due` is the time at which the agent repeats the order,
     /// `sent` the number of orders.
@@ -35,8 +35,8 @@ enum Phase {
 }
 
 impl Serving {
-    /// Begins to serve the client by a server. Sends the splice order at once, if the agent has acknowledged no byte of
-    /// the client.
+    /// Begins to serve the client by a server: sends the splice order if it is already possible
+    /// ([`Self::order_splice`]), and forwards the request.
     pub fn begin(
         server: Server,
         sticky: Sticky,
@@ -150,7 +150,8 @@ impl Serving {
         self.next_request(client, ctx)
     }
 
-    /// Handles a segment that contains no new bytes in order: forwards it, or answers by an ACK.
+    /// Handles a client's segment after which the agent had no new bytes to send to the server: forwards the segment or
+    /// the bytes that it repeats, or sends an ACK to client or server.
     fn pass_on_repeated(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let is_beyond = client.request.end().is_before(segment.seq()) && self.exchange().is_none();
         let server = &mut self.server;
@@ -302,9 +303,9 @@ impl Serving {
         }
     }
 
-    /// Sends the splice order, if the agent has nothing to retransmit to client or server. The data plane checks no
-    /// acknowledgement numbers, so the agent waits as long as the client could mistake a late segment of a former
-    /// server for data of this server.
+    /// Sends the splice order if the phase is `Agent`, and the agent has nothing to retransmit to client or server. The
+    /// data plane checks no acknowledgement numbers, so the agent waits as long as the client could mistake a late
+    /// segment of a former server for data of this server.
     fn order_splice(&mut self, client: &Client, ctx: &mut Context<'_>) {
         let owes = self.server.owes(client) || client.own_bytes.is_some();
         if matches!(self.phase, Phase::Agent) && !owes && !self.may_accept_late_segment(client, ctx.now) {
@@ -394,8 +395,8 @@ impl Serving {
         match outcome {
             ReadOutcome::More => Next::Stay(self),
             ReadOutcome::Refuse(rejection) => Next::Refuse(Some(self.server.as_reset()), rejection),
-            // A decision with `sticky` applies to all later requests of the connection; the rules can only refuse these
-            // requests.
+            // Unless `sticky` is `None`, the first decision applies to all later requests of the connection; the rules
+            // can only refuse these requests.
             ReadOutcome::Assignment(assignment)
                 if assignment.group == self.server.group || self.sticky != Sticky::None =>
             {
@@ -422,7 +423,8 @@ impl Serving {
         if ctx.is_draining && self.exchange().is_some() { self.drain(client, ctx) } else { Next::Stay(self) }
     }
 
-    /// Ends the connection, because the agent is draining, unless a request is being served.
+    /// Called when the agent drains. Ends the connection if it waits for the first byte of its next request, or if only
+    /// the client's FIN is missing. Any other connection continues.
     pub fn drain(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if self.is_abandoned(client) {
             self.server.abort(client, ctx);

@@ -27,7 +27,8 @@ impl Engine {
         self.begin_guessed(now, &facts, &segment, out);
     }
 
-    /// Creates a connection whose client has completed its handshake with a guessed server.
+    /// Creates a connection for the first data of a client that has completed its handshake with a guessed server. Any
+    /// other segment is ignored.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
         let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());

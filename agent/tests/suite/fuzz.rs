@@ -29,7 +29,7 @@ fn guarded_conversations() {
 }
 
 /// Runs thousands of random conversations, in which no refused request may reach a server. Asserts that the
-/// conversations are not trivial: servers receive requests, and tunnels open.
+/// conversations are not trivial: servers receive requests, and connections are spliced and closed.
 #[test]
 fn nothing_that_rules_refuse_reaches_a_server() {
     let (mut served, mut spliced, mut closed) = (0, 0, 0);

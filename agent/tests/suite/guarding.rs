@@ -9,12 +9,13 @@ const EACH: &str = "GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const ADMIN: &str = "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A client and its server, and how many bytes each has sent and received.
+/// A client and its server, and what each of them has sent and received.
 struct Conversation {
     harness: Harness,
     sent: u32,
-    /// The bytes that the client has received, and how many bytes the server has sent.
+    /// The bytes that the client has received.
     received: String,
+    /// The number of bytes that the server has sent.
     answered: u32,
     /// The bytes that the server has received.
     forwarded: String,

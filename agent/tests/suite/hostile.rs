@@ -10,7 +10,7 @@ use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{SegmentHeader, sack_option};
 
-/// Returns requests in random order. The digits of a body show the group that the request is for.
+/// Returns six random requests. The digits of a body show the group that the request is for.
 fn stream(rng: &mut Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..6 {

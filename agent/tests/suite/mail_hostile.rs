@@ -20,12 +20,12 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// The server's greeting and answers. The client must not receive the first ones ("swallowed"), because the agent has
-/// answered these commands; it receives the later ones.
+/// The server's greeting and answers. The client must not receive those with the word `swallowed`, because the agent
+/// has greeted the client and answered the first commands itself. It may receive the last two answers.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
-/// The bytes that the client and the server have sent and received.
+/// A mail dialogue, with the bytes that client and server have sent and received.
 struct Mail {
     harness: Harness,
     rng: Rng,

@@ -104,7 +104,7 @@ fn a_client_resets_at_every_moment() {
     for at in 0..=MOMENTS {
         let mut moment = after(at);
         let outputs = moment.harness.client(moment.sent, moment.received, RST, b"");
-        // If the agent has sent a SYN to a server, it resets this server as well, once.
+        // If the agent has sent a SYN to a server, it resets this server, once. It sends the client nothing.
         assert_eq!(resets(&outputs), [0, usize::from(at >= 2)], "moment {at}: {outputs:?}");
         assert_eq!(outputs.len(), usize::from(at >= 2), "moment {at}: {outputs:?}");
         moment.is_over(at);

@@ -38,9 +38,9 @@ class Learned:
 
 
 def merged(learned: Iterable[Learned], servers: Iterable[int]) -> Ability | None:
-    """Return the least value of each field over all agents; None if no agent has learned anything.
+    """Return the least value of each field over all agents. ``servers`` are the group's present servers.
 
-    Reports about a set of servers other than the group's present set are ignored.
+    Reports about any other set of servers are ignored. Returns None if no report remains.
     """
     current = frozenset(servers)
     abilities = [report.ability for report in learned if report.servers == current]

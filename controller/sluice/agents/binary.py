@@ -1,5 +1,5 @@
-"""Calls the agent's executable, which contains the rule engine. It checks rules and tries requests without a running
-agent."""
+"""Calls the agent's executable, which contains the rule engine. It checks rules and applies them to a request; no agent
+needs to be running."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ class Cookies:
         return cls(secrets.token_bytes(KEY_BYTES), former, time.time())
 
     def due(self, now_s: float) -> Cookies:
-        """Return the keys that are in force at ``now_s`` (Unix time); a current key older than LIFE_S is replaced."""
+        """Return the keys that are in force at ``now_s`` (Unix time): these, or a new current key if the current one is
+        older than LIFE_S or was created after ``now_s`` (the clock was set back)."""
         return self if 0 <= now_s - self.since_s < LIFE_S else Cookies.fresh(self.key)
 
 

@@ -88,7 +88,7 @@ class Problem:
 
 
 def problems(verdict: Any) -> list[Problem]:
-    """Return the problems in an agent's answer to a configuration; none if the configuration is in force."""
+    """Return the problems in an agent's answer to a configuration; the list is empty if the agent accepted it."""
     return [Problem(problem.path, problem.message, problem.remedy, problem.service) for problem in verdict.problems]
 
 

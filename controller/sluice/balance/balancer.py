@@ -35,15 +35,15 @@ class Decision:
     r: Mapping[int, float | None]
     """R over the window; None for a server with too few SYNs."""
     r_every_synack: Mapping[int, float | None]
-    """R over the window as it would be if repeated SYN-ACKs were counted as well."""
+    """R over the window as it would be if repeated SYN-ACKs were counted in addition to first ones."""
     ratios: Mapping[int, float]
     weights: Mapping[int, int]
     ejected: frozenset[int]
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Open and new connections over the window. It contains only servers whose open connections the switch counts. The
-    switch counts them for the second look, in which a new connection compares several servers."""
+    """Open and new connections over the window. The mapping contains only servers whose open connections the switch
+    counts. The switch counts them for the second look, in which a new connection compares several servers."""
 
 
 class Balancer:
@@ -97,8 +97,8 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers. The share of each is only its probe floor (the least share that keeps a server measured). Its
-        pending connections are assigned to another server."""
+        """Silent servers. Their pending connections are assigned to other servers. While another server answers, the
+        share of a silent server is only its probe floor (the least share that keeps a server measured)."""
         return self._ejected
 
     @property
@@ -127,7 +127,8 @@ class Balancer:
         return largest_remainder(ratios, measured=[i for i in measured if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
-        """Replace the ratios of the servers that do not drain by ratios read back from the switch."""
+        """Replace the ratios of the servers that do not drain by ratios read back from the switch. If none of these
+        servers has a ratio in the switch, nothing changes."""
         known = {i: ratios.get(i, 0.0) for i in self._active}
         if sum(known.values()) > 0:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
@@ -147,11 +148,12 @@ class Balancer:
         self._silence.restart(self._ejected)
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
-        """Take over a changed set of servers or changed options; servers that stay retain their measurements.
+        """Take over a changed set of servers or changed options. Servers that stay retain their measurements, except
+        the open connections if the period changes.
 
-        A server that is new, or no longer draining, starts with a part of its fair share; the policy states how large
-        this part is. The ratios of the other servers retain their proportions. Raises ValueError, and then changes
-        nothing, if every member would be draining.
+        If the policy learns, a server that is new, or no longer draining, starts with a part of its fair share; the
+        policy states how large this part is. The ratios of the other servers then retain their proportions. Otherwise
+        all ratios are the fair shares. Raises ValueError, and then changes nothing, if every member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)

@@ -55,7 +55,8 @@ class Counts:
 
     @property
     def distinct(self) -> Counts:
-        """The counts without those repeated SYNs that the server answered as well.
+        """The counts without answered repetitions: one SYN less for each repeated SYN-ACK, down to the number of first
+        SYN-ACKs.
 
         A client whose round trip is longer than its retransmission timer repeats its SYN, and the server answers each
         SYN. Such a repeated SYN is no sign of a slow server.

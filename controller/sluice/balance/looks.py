@@ -34,7 +34,7 @@ class Sought(NamedTuple):
     """The set as a bitmap. The key is the server number // IDLE_WORD; server number % IDLE_WORD is the bit in the
     word."""
     before_any: bool
-    """Whether an idle server is taken before any other. Otherwise it is taken only if the less loaded of the two
+    """Whether an idle server is taken before any other. Otherwise it is taken only if the less loaded of the first two
     servers drawn is busy."""
 
     def has(self, server: int) -> bool:

@@ -23,6 +23,7 @@ def ratio_of_unanswered(window: Counts, minimum_syn: int = 1) -> float | None:
 
 
 def ratio_with_every_synack(window: Counts, minimum_syn: int = 1) -> float | None:
-    """Return R as it would be if repeated SYN-ACKs were counted as well. The status shows this value beside R."""
+    """Return R as it would be if repeated SYN-ACKs were counted in addition to first ones. The status shows this value
+    beside R."""
     every_synack = Counts(syn=window.syn, synack=window.synack + window.synack_again)
     return ratio_of_unanswered(every_synack, minimum_syn)

@@ -26,7 +26,8 @@ class Interval:
     windows: Mapping[int, Counts]
     """The counts summed over the window. R is computed from them."""
     work: Mapping[int, Work]
-    """Open and new connections over the window. It contains only servers whose open connections the switch counts."""
+    """Open and new connections over the window. The mapping contains only servers whose open connections the switch
+    counts."""
     silent: frozenset[int]
     """Servers that answered none of their last connections."""
     hold: bool

@@ -37,8 +37,8 @@ class ProductionPolicy(Policy):
     """Moves traffic away from several servers at a time, if chance does not explain their losses or slowness. Ejects
     silent servers.
 
-    Ratios recover while no server loses SYNs. Even during a hold, the ratios of silent servers and of servers in their
-    slow start change.
+    Ratios recover while no server loses SYNs. Even during a hold (`Interval.hold`), the ratios of silent servers and of
+    servers in their slow start change.
     """
 
     ejects = True
@@ -119,8 +119,8 @@ class ProductionPolicy(Policy):
         return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
 
     def _step(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer: either some of them give up a part of their ratios, or all ratios
-        recover."""
+        """Return the step of the servers that answer: some of them give up a part of their ratios, or all ratios
+        recover, or the ratios stay."""
         options, extra = self._options, self._options.production
         answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
         evidence = {i: self._evidence[i].total.distinct for i in answering}
@@ -131,7 +131,8 @@ class ProductionPolicy(Policy):
             work = {i: interval.work[i] for i in answering if i in interval.work}
             gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
         if len(gifts) == len(answering):
-            # Every server loses SYNs or is slow. Clients wait longest after a lost SYN, so the slow servers receive.
+            # Every server loses SYNs or is slow. Clients wait longest after a lost SYN, so the slow servers receive
+            # what the servers with losses give up.
             gifts = {i: gift for i, gift in gifts.items() if i in losing}
         if gifts:
             receivers = {i: interval.fair[i] for i in answering if i not in gifts}

@@ -26,8 +26,8 @@ class Ceilings:
     """The shares at which servers last lost SYNs. Each attempt to exceed such a ceiling costs losses, so attempts
     become rarer.
 
-    A ceiling limits recovery for MEMORY windows. If the server loses SYNs again after these windows, its next ceiling
-    lasts twice as long.
+    A server's first ceiling limits recovery for MEMORY windows. If the server loses SYNs again within an equally long
+    time after the end of a ceiling, its next ceiling lasts twice as long.
     """
 
     def __init__(self) -> None:

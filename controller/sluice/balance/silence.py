@@ -40,8 +40,8 @@ class SilenceTracker:
 def connections(unanswered: Counts) -> int:
     """Return the least number of connections that can have caused SYNs without any SYN-ACK.
 
-    A client sends up to SYNS_A_CONNECTION SYNs for one connection. If the server resets the connection, it sends only
-    one.
+    A client sends up to SYNS_A_CONNECTION SYNs for one connection. If the server resets the connection, the client
+    sends only one SYN.
     """
     refused = min(unanswered.reset, unanswered.syn)
     return refused - (refused - unanswered.syn) // SYNS_A_CONNECTION

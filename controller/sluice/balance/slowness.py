@@ -76,10 +76,10 @@ def deviations(different: int, times: float) -> float:
     """Return how strongly ``different`` connections of a server show that it is slow, as a standard normal deviate. The
     server's connections stay open ``times`` times as long as those of other servers.
 
-    It is ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1``. This is the relative entropy of two
-    exponential distributions whose means differ by a factor of x (S. Kullback, *Information Theory and Statistics*,
-    1959). The relative entropy has two directions, of which only this one grows as slowly as the logarithm of x. This
-    suits requests of unlike costs: a request that takes a thousand times as long is still a single request.
+    It is ``sqrt(2 n D)``: n is ``different``, x is ``times``, and ``D = ln x + 1 / x - 1`` is the relative entropy of
+    two exponential distributions whose means differ by a factor of x (S. Kullback, *Information Theory and Statistics*,
+    1959). Relative entropy has two directions, of which only this one grows as slowly as the logarithm of x. The slow
+    growth suits requests of unlike costs: a request that takes a thousand times as long is still a single request.
     """
     return sqrt(2 * different * (log(times) + 1 / times - 1))
 
@@ -87,7 +87,7 @@ def deviations(different: int, times: float) -> float:
 def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, float]:
     """Return the slow servers: their connections stay open more than ``factor`` (> 1) times as long as those of all
     faster servers together, and the evidence is at least ``least_z`` standard deviations. The slowest server is first;
-    the values are how many times as long each takes.
+    the values are how many times as long the connections of each server stay open.
 
     One connection is added to the sum of the faster servers, so that no server counts as slow while hardly any
     connection is open. A server that exceeds the factor on weak evidence, such as one connection that stays open for

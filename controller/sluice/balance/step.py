@@ -34,7 +34,8 @@ def _same(a: float, b: float) -> bool:
 
 
 def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
-    """Return the ratios after ``delta`` of the source's ratio has moved: each other server gains delta * r_j / (n - 1).
+    """Return the ratios after the part ``delta`` of the ratio of server ``source`` has moved to the other servers, in
+    equal amounts.
 
     In a service with a single server nothing moves.
     """
@@ -47,8 +48,8 @@ def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
 
 
 def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
-    """Return the ratios after each server in ``gifts`` has given that part of its ratio to ``receivers``, in proportion
-    to the values of ``receivers``.
+    """Return the ratios after each server in ``gifts`` has given up a part of its ratio (the server's value in
+    ``gifts``, 0 to 1). The ``receivers`` share the sum in proportion to their values.
 
     Ohta & Andou relieve one server per period. If 30 of 300 servers are loaded, these servers then still have 0.67 of
     an equal share after three minutes. If all are relieved at once, they have 0.31 of it (simulated).

@@ -23,9 +23,9 @@ def largest_remainder(
     ``total`` (the largest-remainder method).
 
     ``total`` is by default the ``weight_sum`` of the number of servers. Equal remainders go to the larger ratio, then
-    to the lower server number. Servers in ``measured`` have a weight of at least 1, taken from the largest weight.
-    Servers of weight 0 are omitted. Raises ValueError if no ratio is positive or one is negative, so that a group is
-    never empty.
+    to the lower server number. Servers in ``measured`` have a weight of at least 1: a missing 1 is taken from the
+    largest weight, which may then differ by more than 1. Servers of weight 0 are omitted. Raises ValueError if no ratio
+    is positive or one is negative, so that a group is never empty.
     """
     total = weight_sum(len(ratios)) if total is None else total
     scale = sum(ratios.values())

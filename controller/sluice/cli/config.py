@@ -11,7 +11,7 @@ NAME = "sluice.yaml"
 
 
 def init(options: argparse.Namespace) -> int:
-    """Write the example to a new file. Raises Refused if the file exists, and OSError."""
+    """Write the example to a new file. Raises Refused if the file exists, and OSError if it cannot be written."""
     text = template().read_text(encoding="utf-8")
     text = text.replace(".venv/bin/sluice", "sluice").replace(f"examples/{NAME}", str(options.config))
     try:

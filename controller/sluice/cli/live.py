@@ -136,7 +136,7 @@ def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], resu
 
 
 class _Plain:
-    """A substitute for the context manager ``Live``, for output that is not a terminal."""
+    """A substitute for the context manager ``Live``, for JSON and for output in which lines cannot be overwritten."""
 
     def __enter__(self) -> None:
         return None
@@ -218,8 +218,8 @@ def _drain(options: argparse.Namespace) -> int:
 
 
 def _wait(path: str, server: str, timeout_s: float | None) -> int:
-    """Wait until a server has no open connection, for at most ``timeout_s``. Returns how many connections are left.
-    Raises Refused."""
+    """Wait until a server has no open connection, for at most ``timeout_s`` seconds. Returns how many connections are
+    left. Raises Refused if the controller refuses the question or cannot be reached."""
     console = Console(stderr=True, highlight=False)
     cells = min(_BAR_CELLS, console.width // 4)
     columns = (TextColumn("{task.description}"), BarColumn(cells), TextColumn("{task.fields[left]} left"))

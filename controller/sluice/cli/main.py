@@ -176,7 +176,7 @@ async def _serve(
         )
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         for number in (signal.SIGUSR1, signal.SIGUSR2):
-            loop.add_signal_handler(number, _ignore_signal, number)  # by default it would end the process silently
+            loop.add_signal_handler(number, _ignore_signal, number)  # by default the signal ends the process silently
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))

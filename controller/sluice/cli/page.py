@@ -80,7 +80,7 @@ async def _keep(config_path: str) -> None:
         began = loop.time()
         try:
             reason = await _once(config_path)
-        except (OSError, ValueError) as error:  # the process cannot be started, or a line is too long
+        except (OSError, ValueError) as error:  # the process cannot be started, or an output line is too long
             reason = str(error)
         pause = _FIRST_PAUSE_S if loop.time() - began > _LONGEST_PAUSE_S else min(2 * pause, _LONGEST_PAUSE_S)
         _log.error("the page has ended; it is started again", extra={"error": reason, "in_s": pause})

@@ -30,8 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a configuration, including its rules, by the rule engine. Returns the exit status: 1 if there are
-    problems."""
+    """Check a configuration, and its rules by the rule engine if it is installed. Problems raise ConfigError; with
+    ``--json`` they are printed instead, and the exit status that is returned is 1."""
     if not options.json:
         return _check(options)
     try:
@@ -78,7 +78,7 @@ def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int
 
 
 def match(options: argparse.Namespace) -> int:
-    """Show which rule decides a request. Returns the exit status: 1 if that rule refuses the request. Raises
+    """Show which rule decides a request. Returns the exit status: 1 if the request is not forwarded. Raises
     Refused."""
     service = _content(load(options.config), options.service)
     program = programs.find(binary.NAME)

@@ -145,7 +145,7 @@ def _omitted(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
 
 
 def details(row: Row) -> Text:
-    """Return all values in a server's status, and the sentence of its service."""
+    """Return a text with the sentence of the server's service, and all single values in the server's status."""
     service, server = row
     values = [f"{key} {value}" for key, value in server.items() if not isinstance(value, dict)]
     return Text("\n".join([f"{service['name']}: {service['sentence']}", ", ".join(values)]))

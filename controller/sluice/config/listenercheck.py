@@ -12,8 +12,8 @@ _LOOPBACK = ("127.", "[::1]", "localhost")
 
 
 def findings(config: Config) -> Iterator[Finding]:
-    """Yield a finding for every address on which two programs would listen, if the second one is the controller or an
-    agent."""
+    """Yield a finding for every listener whose address an earlier listener has. The order is: switch, controller,
+    agents."""
     listeners: list[tuple[str, str]] = []
     for path, name, address in _listeners(config):
         for earlier, earlier_address in listeners:

@@ -1,4 +1,5 @@
-"""Reads a configuration file. Every complaint names the file, the line, the field, the problem and the remedy."""
+"""Reads a configuration file. A complaint names the file, the line and the problem and, as far as they are known, the
+field and the remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A problem of a configuration, with its location in the file."""
+    """A problem of a configuration, with its location in the file. Line 0: the file cannot be read."""
 
     file: str
     line: int
@@ -49,7 +50,8 @@ class ConfigError(Exception):
 
 
 def load(path: str | Path) -> Config:
-    """Read and check a configuration file. Raises ConfigError with every problem."""
+    """Read and check a configuration file. Raises ConfigError with every problem that the first failing check finds:
+    the check of the YAML (which ends at its first problem), of the types, or of the references between values."""
     return load_with_lines(path)[0]
 
 

@@ -1,4 +1,4 @@
-"""The fields of ``sluice.yaml``. Unknown keys are refused. The module ``check`` has conditions between several
+"""The fields of ``sluice.yaml``. Unknown keys are refused. The module ``check`` tests conditions that concern several
 fields."""
 
 from __future__ import annotations
@@ -269,5 +269,5 @@ class Config(Section):
 
     @property
     def contents(self) -> dict[str, ServiceConfig]:
-        """The content service of each group, by the group's name."""
+        """The first content service that uses a group, by the group's name."""
         return {name: item for item in reversed(self.services) if item.content for name in item.content.groups}

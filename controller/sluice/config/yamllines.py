@@ -79,7 +79,8 @@ for _kind, _form, _first in _PLAIN:
 def load(text: str) -> tuple[object, dict[Path, int]]:
     """Parse ``text``. Returns the document, and the line of every key and item by path.
 
-    Raises YamlError for invalid YAML, for tags, for keys that are not text, and for duplicate keys.
+    Raises YamlError for invalid YAML, tags, halves of surrogate pairs, keys that are not text, duplicate keys, and too
+    many or too deeply nested values.
     """
     lines: dict[Path, int] = {}
     try:
@@ -140,8 +141,8 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
-    """Return the mappings that are merged into a node, by ascending priority. The mapping that is first in the file has
-    the highest priority, so it comes last."""
+    """Return the mappings that are merged into a node, by ascending priority. The first mapping of a list has the
+    highest priority, so it comes last."""
     mappings: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == _MERGE:

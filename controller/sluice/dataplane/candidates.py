@@ -31,8 +31,8 @@ class Candidates:
         return self._server(place.slot_1 % CANDIDATES) if self._holds(now, place) else None
 
     def syn(self, now: int, place: Place, choice: int) -> int | None:
-        """Handle a client's SYN. Returns the server to which the SYN goes; None if another connection occupies the
-        cell."""
+        """Handle a client's SYN. Returns the server to which the SYN goes: the connection's candidate, or ``choice``,
+        which becomes the candidate; None if another connection occupies the cell."""
         cell = place.slot_1 % CANDIDATES
         if self._holds(now, place):
             return self._server(cell)

@@ -105,10 +105,10 @@ def lightest(
 ) -> int:
     """Return which of the drawn servers gets a new connection: the lightest server, or ``idle``.
 
-    ``idle`` is selected if the lighter of the first two servers has an open connection, or always if ``before_any``. A
-    third and a fourth server are compared only while the lightest server so far has an open connection. ``refusing``:
-    servers whose last answer to a SYN was an RST. Their load is low because they refuse, so they are not preferred to
-    any other server.
+    ``idle`` (an idle server, if one is known) is selected if the lighter of the first two servers has an open
+    connection, or always if ``before_any``. A third and a fourth server are compared only while the lightest server so
+    far has an open connection. ``refusing``: servers whose last answer to a SYN was an RST. Their load is low because
+    they refuse, so they are not preferred to any other server.
     """
     best, *others = servers
     for number, other in enumerate(others):
@@ -122,8 +122,8 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Return whether the other server's load per weight would be lower, by at least an eighth, than that of the first
-    server.
+    """Return whether the first server's load per weight would exceed the other server's by more than an eighth of the
+    latter.
 
     Loads are open connections, to which the new connection is added; loads below 0 count as 0.
     """

@@ -72,8 +72,8 @@ class ConnectionTable:
         return vacant
 
     def claim(self, now: int, place: Place, number: int, server: int) -> int | None:
-        """Occupy the slot in the way that ``syn`` returned. An open connection that thereby loses the slot is counted
-        as evicted.
+        """Occupy the connection's slot in way ``number``, which ``syn`` returned. An open connection that thereby loses
+        the slot is counted as evicted.
 
         Returns the slot's former server if the slot belonged to the same connection, in an incomplete handshake; else
         None.
@@ -121,8 +121,8 @@ class ConnectionTable:
         return Pin(server, ANSWERED, ESTABLISHED)
 
     def number(self, place: Place) -> int | None:
-        """Return the number of the connection's slot, where the slots of way 2 follow those of way 1; None without a
-        slot."""
+        """Return the number of the connection's slot, where the slots of way 2 follow those of way 1; None if the
+        connection has no slot."""
         if (position := self._find(place)) is None:
             return None
         way, slot = position

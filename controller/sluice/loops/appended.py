@@ -15,8 +15,8 @@ class Appended:
     """A text file to which whole lines are appended; a line is complete on disk when ``write`` returns.
 
     When log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
-    controller: the log reports when writing begins and ceases to fail. Meanwhile a few KB of lines are buffered, and
-    further lines are lost.
+    controller: the log reports when writes begin to fail and when they succeed again. In between, a few KB of lines are
+    buffered, and further lines are lost.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -27,6 +27,6 @@ def nearest(due_s: float, since_s: float, period_s: float, first_s: float) -> fl
 
 
 def until_next(since_s: float, period_s: float, now_s: float) -> float:
-    """Return the seconds until the next time on the grid through ``since_s``. It is for tasks that are restarted at
-    each reload."""
+    """Return the seconds until the next time on the grid through ``since_s``. Tasks that each reload restarts use this
+    function, so that a reload does not shift their times."""
     return period_s - (now_s - since_s) % period_s

@@ -50,7 +50,8 @@ class NeighbourTable:
                 entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0
 
     def adopt(self, address: Address, neighbour: Neighbour) -> None:
-        """Add a neighbour that the switch has an entry for. A request for its address is due at once."""
+        """Add a neighbour that the switch has an entry for. If the table did not contain its address, a request is due
+        at once."""
         entry = self._entries.setdefault(address, _Entry(wanted=False))
         entry.neighbour = entry.neighbour or neighbour
 
@@ -82,8 +83,8 @@ class NeighbourTable:
         return changed
 
     def due(self, now: float) -> list[Address]:
-        """Return the addresses to request now, and schedule their next requests. Without answers the intervals
-        double."""
+        """Return the addresses to request now, and schedule their next requests. The interval doubles with each
+        unanswered request, up to ``refresh_s``."""
         due: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:

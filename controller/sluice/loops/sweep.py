@@ -86,7 +86,7 @@ async def forget_unused(world: World, link: Link) -> None:
     """Remove the entries of removed servers to which no pin (a connection's entry in the table) refers any more. Raises
     SwitchError.
 
-    Until then these entries stay, so that the servers' connections continue.
+    While a pin refers to a removed server, the server's entries stay, so that its connections continue.
     """
     unused = {server.id for server in world.plan.retired if server.id not in world.pinned}
     if unused:

@@ -76,7 +76,8 @@ class Readings:
     """
 
     _UNUSUAL = 4.0
-    """A reading is late when it takes this many times as long as the shortest so far."""
+    """A reading is late when it takes more than this many times as long as the shortest so far, and more than
+    LATE_S."""
 
     def __init__(self) -> None:
         self._lost_s, self._begun_s, self._shortest_s = lost_s(), 0.0, math.inf

@@ -17,13 +17,13 @@ _FELL = 0.5
 seen."""
 
 HEALTH_WINDOWS = 2
-"""Number of measurement windows of AR (the mean rate of the fastest responses) that decide a move of a limit. After a
-move the limit stays for as many windows."""
+"""Number of measurement windows of AR (the mean rate of the fastest responses) that decide a move of a limit. AR moves
+the limit again only after as many windows."""
 
 _HEALTHY, _DEGRADED = 0.35, 0.45
 """Parts of the alarm's tolerance by which the mean AR of HEALTH_WINDOWS may be below its baseline. Up to the first part
 AR is healthy, beyond the second it is degraded. Both parts are below 1, because a mistaken move of a limit costs less
-than a mistaken alarm. Between the two parts the link is full, and the limit stays."""
+than a mistaken alarm. Between the two parts the link is full, and this comparison does not move the limit."""
 
 _SPANS = (1, 2, 4)
 """Numbers of consecutive measurement windows whose mean AR is compared with the average. The mean of n windows has
@@ -49,7 +49,7 @@ class BaselineDetector:
         """Whether the baseline has learned from the last observation."""
         self.healthy = self.degraded = False
         """Healthy: the mean AR of HEALTH_WINDOWS is so close to its reference that more connections could be admitted.
-        Degraded: it is below the reference by more than the tolerance."""
+        Degraded: this mean is below the reference by more than the part _DEGRADED of the alarm's tolerance."""
         self._options = options
         self._intervals = options.production.intervals
         """Number of intervals in the last measurement window. Two readings of AR that are this many intervals apart
@@ -115,15 +115,15 @@ class BaselineDetector:
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Decide by the measurements of one window whether there is an alarm.
+        """Decide by the measurements of one window whether there is an alarm, and learn from a healthy window.
 
         ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
         variation by chance is not considered). ``sick``: a server or a flood is known to be the cause of slow
         responses. ``evident``: there were enough flows for a mean of the fastest part.
 
         The baseline learns nothing while a limit is in force, or without evidence: an idle network shows nothing about
-        a busy one. Once the baseline is warm, it also learns nothing while ``sick``, or while responses are slow and
-        there are more requests than usual.
+        a busy one. Once the baseline is warm, it also learns nothing during an alarm, while ``sick``, or while there
+        are more requests than usual and responses are not clearly healthy.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))
@@ -175,8 +175,8 @@ class BaselineDetector:
         """Return whether more requests are offered than the average. The difference must exceed the noise and, unless
         ``seconds`` is 0, the variation by chance of a count over ``seconds``.
 
-        The average of few requests is itself subject to chance, so the offered requests must exceed the slow average as
-        well.
+        The average of few requests is itself subject to chance, so the requests are compared with the slow average
+        instead if that is higher.
         """
         options, extra = self._options, self._options.production
         busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
@@ -185,8 +185,8 @@ class BaselineDetector:
         return offered > average * (1 + busy) and not by_chance
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
-        """Return whether responses are slower, and requests more, than the slow averages. The averages have then
-        learned from a crowd."""
+        """Return whether responses are slower and requests more frequent than their slow averages. The faster averages
+        have then learned from a crowd."""
         ar, requests = self._ar.slow, self._requests.slow
         if ar is None or requests is None or not self._readings or self._recovered(ar, width):
             return False
@@ -253,7 +253,7 @@ class BaselineDetector:
             self.degraded = share < 1 - self._margin(reference, _DEGRADED)
 
     def _mean_share(self, reference: Baseline) -> float:
-        """Return the mean AR of HEALTH_WINDOWS as a fraction of the average of a reference."""
+        """Return the mean AR of HEALTH_WINDOWS as a fraction of a reference's average; 1 if the reference is empty."""
         return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
 
     def _margin(self, reference: Baseline, share: float) -> float:

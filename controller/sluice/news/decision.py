@@ -30,7 +30,7 @@ class Asked:
     seconds: float
     """Seconds for which the requests were counted."""
     up: bool = False
-    """Whether the target's requests over the measurement window are more than its usual ones, beyond chance."""
+    """Whether the target's requests over the measurement window exceed its usual rate beyond chance."""
     known: bool = False
     """Whether the target's usual request rate has been learned."""
 

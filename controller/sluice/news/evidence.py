@@ -45,7 +45,7 @@ class Evidence:
     """Those servers of ``worse`` that are ejected, or that are both far worse and weaker than the servers that are not
     in ``worse``. A server whose queue only filled earlier than the others' queues is not weaker."""
     repeated: int = 0
-    """SYNs that the servers in ``worse`` left unanswered. Their clients repeat these SYNs, which is no crowd."""
+    """Number of SYNs that the servers in ``worse`` left unanswered. Clients repeat such SYNs, which is no crowd."""
 
 
 def examine(

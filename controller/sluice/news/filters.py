@@ -42,9 +42,9 @@ class Average:
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
 
-    Until the number of observations reaches the time constant (in observations), the average is their plain mean, so
-    that the first observation does not outweigh the rest. A second average follows much more slowly. Comparison with
-    the second average shows a crowd that builds up so slowly that the first average follows it.
+    Until the number of observations reaches the time constant (in observations), the average is the plain mean of all
+    observations, so that the first observation does not outweigh the rest. A second average follows much more slowly.
+    Comparison with the second average shows a crowd that builds up so slowly that the first average follows it.
     """
 
     gain: float

@@ -48,7 +48,7 @@ def matched(keys: FlowKeys | None, rates: FlowRates) -> FlowKeys | None:
 
 def sampled(keys: FlowKeys, rates: FlowRates, share: float) -> tuple[FlowKeys, FlowRates]:
     """Return only those flows that the switch would have measured if it had measured the part ``share`` of all flows.
-    Readings in which it measured a larger part then have no more weight than the others."""
+    Readings in which the switch measured a larger part then have no more weight than the others."""
     mask = flow_mask(share)
     if mask == 0:
         return keys, rates

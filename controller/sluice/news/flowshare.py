@@ -15,8 +15,8 @@ _WANTED = 1 / 4
 _FEW = 1 / 10
 """Number of measured responses per slot below which more responses can be measured."""
 _LEAST_FREE = 0.01
-"""Least part of free slots that the estimate of the load assumes. With fewer free slots the estimate is a lower
-bound."""
+"""The estimate of the load assumes that at least this part of the slots is free. With fewer free slots the estimate is
+a lower bound."""
 _LONG = 8
 """The share is raised after responses were few for this many times as long as a slot stays occupied. A shorter time
 could be a pause."""

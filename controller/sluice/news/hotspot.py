@@ -25,8 +25,8 @@ class HotSpotTable:
     conflict put it there; taking "the next available entry" each time would split its count. The next available entry
     is the first free one after x mod N, cyclically. In a full table the entry with the fewest hits is replaced by a new
     entry with one hit. Among entries with equally few hits this is the one idle longest, then the one in the lowest
-    slot. If several destinations have the most hits, the present hot spot stays the hot spot, otherwise the lowest
-    address becomes it.
+    slot. If several destinations have the most hits, the hot spot is the present hot spot if it is among them,
+    otherwise the lowest address.
     """
 
     def __init__(self, size: int) -> None:
@@ -84,7 +84,8 @@ class HotSpotTable:
         return next(filter(eligible, self.ranked(incumbent)), None)
 
     def ranked(self, incumbent: Packed | None = None) -> list[Packed]:
-        """Return the destinations in descending order of hits."""
+        """Return the destinations in descending order of hits. Among equals, the ``incumbent`` (the present hot spot)
+        is first, then the lowest address."""
         ranked = sorted((-entry.hits, entry.destination != incumbent, entry.destination) for _, entry in self.entries())
         return [destination for _, _, destination in ranked]
 

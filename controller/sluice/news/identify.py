@@ -45,7 +45,7 @@ class Identification:
             usual.gain = options.production.gain
 
     def clear(self) -> None:
-        """Drop all samples, because there is no alarm."""
+        """Drop all samples, and forget which destinations had few requests, because there is no alarm."""
         self.table.clear()
         self._unasked.clear()
 
@@ -85,7 +85,7 @@ class Identification:
 
     def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
         """Return the destination with the most samples; if several have equally many, the ``incumbent`` among them.
-        None without samples.
+        Returns None if no destination has samples, or if all are excluded.
 
         ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """

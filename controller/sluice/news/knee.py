@@ -10,7 +10,7 @@ from .lasting import Portion, evidence
 
 MORE = 0.33
 """Responses last longer if the share of lasting responses (those with packets in several intervals) exceeds the share
-under lower limits by this part."""
+under lower limits by this part of the latter."""
 _TOO_LOW, _TOO_HIGH = 0.05, 0.05
 """Error probabilities of the test: first of lowering a limit under which responses do not last longer, then of raising
 a limit under which they do."""
@@ -20,21 +20,22 @@ _BELOW = 0.85
 """A limit counts as lower than the present limit if it is at most this part of the present limit. The responses under
 lower limits are the reference."""
 _SHARE_MOST = 0.7
-"""The upper bound of the reference's share of lasting responses in the comparison."""
+"""In the comparison, the reference's share of lasting responses counts as at most this."""
 _NEAR = 0.02
 """Limits whose logarithms differ by less than this are counted together."""
 _ENOUGH = 20_000
 """Number of responses under one limit above which the counts of older responses are halved, so that newer responses
 have more weight."""
 _RECENT = 9
-"""Number of recent limits. If the present limit is above their median, the comparison uses the median in its place. So
-a single high limit does not cause a usual limit to count as lower."""
+"""Number of recent limits. Once the test has found more lasting responses, a present limit above the median of the
+recent limits is replaced by the median in the comparison. So a single high limit does not cause a usual limit to count
+as lower."""
 
 
 class Knee:
-    """Compares the number of lasting responses under the present limit with that number under lower limits.
+    """Compares the share of lasting responses under the present limit with their share under lower limits.
 
-    Both numbers are measured in the same crowd, because a crowd's responses may take longer than usual under any limit.
+    Both shares are measured in the same crowd, because a crowd's responses may take longer than usual under any limit.
     Without a measurement under a lower limit, nothing shows that the present limit is the reason for long responses.
     """
 
@@ -51,9 +52,9 @@ class Knee:
     def moved(self, limit: float, wait: int, drains: int | None = None) -> None:
         """Restart the test under a changed limit.
 
-        The responses of the next ``wait`` intervals belong to the former limit as well, and do not count. In the next
+        The responses of the next ``wait`` intervals belong partly to the former limit, and do not count. In the next
         ``drains`` intervals a queue drains, so their responses are not added to the reference; None: the number that
-        was set before still counts.
+        was set by an earlier call still applies.
         """
         self._found = self._found or self.strained
         self._limit, self._now, self._wait = limit, Portion(), wait
@@ -91,7 +92,7 @@ class Knee:
 
     @property
     def denies(self) -> bool:
-        """Whether a comparison is possible and is evidence against more lasting responses."""
+        """Whether a comparison is possible and is evidence that the share of lasting responses has not grown."""
         return self.known and self._evidence < 0
 
     @property
@@ -116,8 +117,8 @@ class Knee:
 
     @property
     def _evidence(self) -> float:
-        """The log-likelihood ratio. Above 0 it is evidence for more lasting responses than under lower limits, below 0
-        evidence against more."""
+        """The log-likelihood ratio. Above 0 it is evidence that a larger share of the responses lasts than under lower
+        limits; below 0 it is evidence against this."""
         reference = self._reference
         if reference is None:
             return 0.0

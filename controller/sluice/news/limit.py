@@ -23,7 +23,7 @@ def bounded(rate: float, options: NewsOptions) -> float:
 
 
 def bucket(rate: float, options: NewsOptions) -> Limit:
-    """Return the token bucket for a limit. Its size is the connections that the limit permits in ``bucket_s`` seconds,
-    at least one."""
+    """Return the token bucket for a limit. Its size is the number of connections that the limit permits in ``bucket_s``
+    seconds, at least one."""
     rate = bounded(rate, options)
     return Limit(rate, max(1.0, rate * options.bucket_s))

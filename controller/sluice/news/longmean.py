@@ -15,7 +15,7 @@ _AIM, _AIM_LEAST = 0.96, 0.9
 """The target of the mean, as a part of AR's reference, and the target's lower bound if the reference is too high. In
 simulation the mean is 0.96 at nine tenths of a link's capacity, with a standard deviation of 7 %."""
 _SHORT = 0.03
-"""How far the mean must be below its target to be a sufficient reason to lower a limit."""
+"""How far the mean must be below its target, in parts of AR's reference, to be a sufficient reason to lower a limit."""
 _LOWER, _GAIN = 0.85, 0.02
 """Once the limit has been lowered below _LOWER times an earlier limit, the mean should have risen by at least _GAIN.
 Otherwise the reference is too high, not the limit."""

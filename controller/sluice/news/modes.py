@@ -36,7 +36,7 @@ class Candidate:
     ar_average: float | None
     """The average with which AR was compared, in bit/s."""
     refuted: bool = False
-    """Whether the counts of the destination's servers show that this is no crowd (``pools.refutes``)."""
+    """Whether the counts of the destination's servers show that its requests are no crowd (``pools.refutes``)."""
 
 
 class ControlMode(ABC):

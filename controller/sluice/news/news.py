@@ -218,7 +218,7 @@ class News:
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
-            return None  # the next observation detects the reset as well, and restarts
+            return None  # the next observation will detect the reset and use its reading as a new base
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
         """Make one step of the mode's detector and of its limits."""
@@ -297,8 +297,8 @@ class News:
         return Asked(requests, seconds, up=self._spot.risen(target, self._window), known=self._spot.known(target))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
-        """Return the limited target, or the hot spot if there is no limit. Returns also its requests in the interval,
-        and the seconds for which they were counted.
+        """Return the limited target, or the hot spot if there is no limit, with its requests in the interval and the
+        seconds for which the requests were counted.
 
         A hot spot that is not limited may not be counted yet. In this case the target is None, which means all
         destinations.
@@ -344,7 +344,7 @@ class News:
         )
 
     def _publish(self, decision: Decision) -> Decision:
-        """Complete a decision by the limits in force and by the sentence for the operator."""
+        """Complete a decision by the limits in force, the hot spots, and the sentence for the operator."""
         limits = self.limits
         changed, self._written = limits != self._written, limits
         spots = [*limits, self._hot_spot, self._stranger]

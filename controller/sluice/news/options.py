@@ -91,8 +91,7 @@ class NewsProductionOptions:
 
 @dataclass(frozen=True, slots=True)
 class NewsOptions:
-    """Flash-crowd control of one group of destinations. Raises OptionsError if a lower bound exceeds its upper
-    bound."""
+    """Flash-crowd control of one group of destinations. Raises OptionsError if two options contradict each other."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 

@@ -14,8 +14,8 @@ from .requests import Requests
 from .search import CapacitySearch
 
 _DRAIN_WINDOWS = 6
-"""Number of measurement windows after a degradation in which the queue of the former limit still drains: its responses
-still last long and are retransmitted."""
+"""Number of measurement windows after a degradation in which the queue of the former limit still drains. The responses
+in this queue last long and are retransmitted."""
 _REST_WINDOWS = 4
 """Number of measurement windows for which a limit stays after two moves down in a row, because the former queue still
 drains."""
@@ -36,8 +36,8 @@ class Health:
     healthy: bool
     """Whether AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
-    """Whether AR is below its reference by more than the tolerance. If it is neither healthy nor degraded, the limit
-    stays."""
+    """Whether AR is so far below its reference that the limit may be too high. AR may be neither healthy nor
+    degraded."""
     busier: bool
     """Whether more requests are offered than usual, or the usual rate is unknown."""
     lasting: Portion | None = None
@@ -156,7 +156,7 @@ class ProductionRegulator:
         return self._long.above if self._search.near or self._long.low else None
 
     def _climb(self, health: Health) -> None:
-        """Raise the limit if the test shows that responses do not last longer. Otherwise the limit stays."""
+        """Raise the limit if AR is healthy and the test shows that responses do not last longer."""
         assert self._search is not None
         if health.healthy and (room := self._knee.room) > 0:
             self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)

@@ -12,7 +12,7 @@ class PaperRegulator:
 
     When the alarm becomes set (0 to 1), the limit becomes the target's present rate of admitted connections, as soon as
     the target is known (``start``). While the alarm stays set (1 to 1), the limit moves in the direction with the
-    better score. When the alarm is reset, the limit stays. It is never lifted, as published.
+    better score. When the alarm is reset, the limit stays. As published, the limit is never lifted.
     """
 
     def __init__(self, options: NewsOptions) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""If the present limit is at least this part of the limit at which responses degraded or began to last longer, it is
-near that limit. The long-term mean of AR then moves it."""
+"""The present limit is near the limit at which responses degraded or began to last longer if it is at least this part
+of that limit. The long-term mean of AR then moves the present limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
 """The limit moves by _TRIM times the difference between the long-term mean and its target, but by at most _TRIM_MOST.
 Both are parts of the limit."""
@@ -23,11 +23,11 @@ _RECOVERING = 1.1
 class CapacitySearch:
     """Raises the limit while responses are healthy, and lowers it at the first degradation.
 
-    The search raises the limit as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses
-    last degraded and, beyond that limit, in steps that double. So it approaches a known capacity slowly, and finds a
-    new one soon. It lowers the limit to a fixed part below the last healthy limit. If no healthy limit is known, it
-    lowers the limit in proportion to the fall of AR. While responses recover, the limit stays until the queue that the
-    higher limit caused has drained.
+    The search raises the limit as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to ``bad``, the limit at which
+    responses last degraded or began to last longer, and beyond that limit in steps that double. So the search
+    approaches a known capacity slowly, and finds a new one soon. It lowers the limit to a fixed part below the last
+    healthy limit. If no healthy limit is known, it lowers the limit in proportion to the fall of AR. While responses
+    recover, the limit stays until the queue that the higher limit caused has drained.
     """
 
     limit: float
@@ -35,18 +35,21 @@ class CapacitySearch:
     good: float | None = None
     """The last limit that was binding while responses were healthy. Each degradation since then has lowered it."""
     bad: float | None = None
-    """The limit at which responses last degraded."""
+    """The limit at which responses last degraded or began to last longer; None if higher limits were healthy since."""
     full: float | None = None
-    """The limit at which responses last degraded or began to last longer, even if higher limits were healthy since."""
+    """Like ``bad``, but retained even if higher limits were healthy since. If there has been no such limit, the limit
+    that the long-term mean of AR moved first."""
     step: float = 0.0
-    """The next step beyond ``bad``, in parts of the limit."""
+    """The last step beyond ``bad``, in parts of the limit; the next step is twice as large."""
     ar_share: float | None = None
-    """AR in parts of its reference at the last degradation; None if responses were healthy since."""
+    """AR in parts of its reference at the last degradation; None if the limit has since moved for another reason."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Raise the limit, because responses are healthy and the limit binds. ``room`` and ``beyond`` are parts of the
-        largest step (``probe_max``). No step is larger than ``room`` of it; beyond the limit at which responses
-        degraded, none is larger than ``beyond`` of it either."""
+        """Raise the limit, because responses are healthy and the limit binds.
+
+        No step is larger than ``room`` times ``probe_max``. A step beyond the limit at which responses degraded is not
+        larger than ``beyond`` times ``probe_max`` either. A step of ``probe_min`` is always possible.
+        """
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):

@@ -32,8 +32,8 @@ def sentence(
     ``rates`` are the target's admitted and refused requests per second; with ``overall`` they are those of all
     destinations, because the hot spot is not counted. ``others``: further hot spots with limits and rates.
     ``everyone``: one limit applies to all destinations. ``static``: this mode sets no limits. ``unprotected``: the
-    reason for which a crowd might raise no alarm. ``frozen``: names of the services whose weights stay; empty if the
-    weights of all services stay.
+    reason for which a crowd might raise no alarm. ``frozen``: if the verdict has ``freeze``, the names of the services
+    whose weights stay; empty for all services.
     """
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates

@@ -18,11 +18,12 @@ _FADE = 0.7
 thus an average of about three intervals."""
 
 _HEADROOM, _PROBE = 1.25, 0.05
-"""The rate of the second bucket is its use times the first number, plus the second number times the limit. So its use
-can grow."""
+"""The rate of the second bucket is its use times the first number, plus the second number times the limit. The rate
+thus exceeds the use, so that the use can grow."""
 
 _NEAR = 0.05
-"""The buckets are rewritten only when the rate of either changes by more than this part of the limit."""
+"""While the limit stays the same, the buckets are rewritten only when the rate of either changes by more than this part
+of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class Splitter:
         self._returned = self._returned * _FADE + requests.returning
 
     def split(self, limit: Limit, options: NewsOptions) -> Split:
-        """Return the split for a limit. It is the present split as long as no rate has changed by more than _NEAR."""
+        """Return the split for a limit. It is the present split as long as the limit is the same and the rate of
+        neither bucket has changed by more than _NEAR."""
         if options.remember_s == 0:
             return whole(limit)
         rate, second = rates(limit.rate, self.returning, options.production.returning_share)

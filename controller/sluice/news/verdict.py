@@ -49,8 +49,8 @@ def judge(
 
     - Flood: hardly any answered handshake is completed. Or far fewer than usual are completed, while there are more
       SYNs than the usual clients can send. This verdict is independent of all other measurements.
-    - Crowd: the weights stay, unless some servers answer far worse than the others for a long time. The balancer then
-      rightly relieves these. A service that completes fewer handshakes than usual is in no crowd.
+    - Crowd: the weights stay, unless some servers answer nothing, or far worse than the others for a long time. The
+      balancer then rightly relieves these. A service that completes far fewer handshakes than usual is in no crowd.
     - Every server leaves requests unanswered at once, without a crowd: a flood if responses are as fast as before, sick
       servers if they are slower. No single server is the cause.
     - A server that answers worse than the others, without a crowd, is sick, and the balancer moves its weight. While

@@ -55,13 +55,14 @@ class _Part:
 
 
 class MeasurementWindow:
-    """The last few intervals; at a site with few requests it has more intervals.
+    """The newest intervals. At a site with few requests the window contains more intervals than elsewhere.
 
     A few responses are no measurement of the fastest ones. So the number of intervals is doubled until the fastest part
-    has FASTEST responses, or until there were requests for as many responses.
+    has FASTEST responses, until there were requests for as many responses, or until all stored intervals are used.
 
     If flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
-    counted in each interval, would weigh less the more other flows there are. AR would then depend on their number.
+    counted in each interval, would weigh less the more other flows there are. AR would then depend on the number of
+    flows.
     """
 
     def __init__(self, intervals: int, most: int = 0) -> None:

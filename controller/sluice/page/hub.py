@@ -1,4 +1,5 @@
-"""Reads the controller's status once for all viewers of the page, and only while the page has viewers."""
+"""Reads the controller's status once for all viewers of the page, and only while there are viewers. The recorder that
+`serve` adds with `history` counts as a viewer."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ class Hub:
         self.history = History()
         self.events: deque[Event] = deque(maxlen=EVENTS)
         self.error = ""
-        """Why the latest reading failed; empty if it succeeded."""
+        """Why the latest reading failed, or that the controller does not lead; empty otherwise."""
         self._path, self._period_s = path, period_s
         self._viewers: dict[str, Callable[[], None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def join(self, key: str, refresh: Callable[[], None]) -> None:
-        """Add a viewer. ``refresh`` is called after every reading."""
+        """Add a viewer. ``refresh`` is called after every reading, and at once if there is a reading already."""
         self._viewers[key] = refresh
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._listen())]

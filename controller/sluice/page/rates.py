@@ -21,8 +21,8 @@ class Sample:
 class Rates:
     """Rates per second between a sample and the previous one.
 
-    A rate is None if it is unknown: without a previous sample, after a reset of the counter, or for a new service or
-    server.
+    A rate is None if it is unknown: without a previous sample, after a reset of the counter, or for a new service,
+    server or destination.
     """
 
     def __init__(self, now: Sample, before: Sample | None) -> None:

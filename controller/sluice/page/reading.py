@@ -42,7 +42,7 @@ class Reading:
 
     @cached_property
     def out(self) -> str:
-        """Servers and agents that are out of service, in one line."""
+        """What is out of service (`view.out`), in one line."""
         return "; ".join(view.out(self.sample.status))
 
     @cached_property

@@ -21,7 +21,7 @@ long time."""
 def token_of(path: str) -> str:
     """Read the token; if the file is missing, create it with a new token.
 
-    Raises OSError, and Refused if the token is too short or other users can read the file.
+    Raises OSError, and Refused if the token is too short or the file's mode gives other users any access.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

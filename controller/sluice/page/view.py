@@ -18,7 +18,7 @@ NONE = "–"
 _LONGEST_SEARCH = 200
 """The largest number of characters in a search for events."""
 _MOST_NAMED = 12
-"""The largest number of servers whose names are listed as out of service."""
+"""The largest number of problems that `out` lists one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ EVENTS = Columns({"time": "time", "kind": "kind", "text": "what and why"}, froze
 
 
 def quantity(value: float | str | None, digits: int = 1) -> str:
-    """Return a number with few digits; infinity as ``inf``, None as a dash."""
+    """Return a number with few digits; infinity as ``inf``, None as a dash, text unchanged."""
     if value is None:
         return NONE
     if isinstance(value, str) or math.isinf(value):
@@ -96,7 +96,7 @@ def total(values: Collection[float | None]) -> float | None:
 
 
 def head(status: Status) -> str:
-    """Return a line about the switch, and the controller's role."""
+    """Return a line with the switch's address, its device id and the controller's role."""
     return f"switch {status['switch']} device {status['device_id']}: {status['role']}"
 
 
@@ -148,7 +148,8 @@ def servers(service: Mapping[str, Any], rates: Rates) -> list[Row]:
 
 
 def out(status: Status) -> list[str]:
-    """Return what is out of service: servers, agents and neighbours that do not answer, and retired servers."""
+    """Return what is out of service: servers, agents and neighbours that do not answer, and retired servers that still
+    have connections. The last item counts what exceeds `_MOST_NAMED`."""
     problems = [
         f"{service['name']}/{server['name']} is {server['state']}"
         for service in status.get("services", ())
@@ -193,7 +194,7 @@ def crowd(news: Mapping[str, Any]) -> str:
 
 
 def drops(sample: Sample, rates: Rates) -> list[Row]:
-    """Return a row for each drop reason, the most frequent first."""
+    """Return a row for each reason for which packets were dropped, the most frequent first."""
     counts: Mapping[str, int] = sample.status["packets"]["drops"] if "packets" in sample.status else {}
     return [
         {"reason": reason, "count": count, "count_s": quantity(rates.packets(sample.status, "drops", reason))}

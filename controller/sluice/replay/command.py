@@ -110,7 +110,7 @@ def _warn(text: str) -> None:
 def _within_capture(segments: Iterable[Segment], start_s: float, early_s: float, start_name: str) -> Iterator[Segment]:
     """Yield all segments, if the first reading is within the capture or at most ``early_s`` seconds before it.
 
-    Raises CaptureError, which names the times of the first and the last segment.
+    Otherwise raises CaptureError, which names the times of the first and the last segment.
     """
     first_s, last_s = math.inf, -math.inf
     for segment in segments:

@@ -60,11 +60,11 @@ class Comparison:
     """The largest difference between a live count of a server's SYNs in an interval and the replay's count. Replay and
     live controller read the switch at times that differ by microseconds."""
     first: Divergence | None = None
-    """The first decision whose ratios differ from the live ones; all earlier decisions are identical."""
+    """The first decision whose ratios differ from the live ratios by more than rounding; None if there is none."""
 
     @property
     def agrees(self) -> bool:
-        """Whether the replay made the same decisions as the live controller."""
+        """Whether decisions were compared, and no ratio differs by more than LARGEST_RATIO_DIFFERENCE."""
         return self.decisions > 0 and self.ratio_difference <= LARGEST_RATIO_DIFFERENCE
 
     @property

@@ -47,14 +47,15 @@ class NewsComparison:
     differing_alarms: int
     """The number of intervals with an alarm in either the replay or the live trace, but not in both."""
     differing_limits: int
-    """The number of intervals in which only the replay or only the live trace has a limit, or the limits differ."""
+    """The number of intervals in which only the replay or only the live trace has a limit, or the limits differ by more
+    than LARGEST_LIMIT_DIFFERENCE."""
     ar_difference: float
     offered_difference: float
     admitted_difference: float
 
     @property
     def agrees(self) -> bool:
-        """Whether the replay made the same decisions as the live controller."""
+        """Whether decisions were compared, and replay and live trace have the same alarms and the same limits."""
         return self.decisions > 0 and not self.differing_alarms and not self.differing_limits
 
     @property
@@ -88,8 +89,8 @@ def intervals(trace: str) -> list[Interval]:
 
 
 def live_times(trace: str) -> LiveTimes:
-    """Return when the live controller decided, and the times of the readings that it noted (``NewsTrace.note``). Raises
-    TraceError."""
+    """Return when the live controller decided, when intervals ended without a decision, and when late readings ended.
+    Raises TraceError."""
     decided = _decisions(trace)
     bases = [base_s for interval in decided for base_s in interval.bases_s]
     return LiveTimes(

@@ -91,7 +91,7 @@ class SwitchModel:
         elif source in self._servers:
             self._from_server(segment, *self._servers[source])
         elif source in self._services:
-            return  # an answer captured after its translation; the model has processed the copy from before it
+            return  # an answer captured after translation; the model has processed the copy captured before translation
         elif self._is_inside(segment.source) and not self._is_copy(segment):
             self.segments += 1
             self._response(

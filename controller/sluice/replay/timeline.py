@@ -1,4 +1,4 @@
-"""Shows decisions to users: as one line per decision, and as a plot."""
+"""Shows decisions to users: as a line or a JSON object per decision, and as a plot."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _r(value: float | None) -> str:
 
 
 def as_json(world: World, moment: Moment) -> dict[str, Any]:
-    """Return a decision in the format of the traces: for a service, as in `--trace-file`; for flash-crowd control, as
-    `Decision.row()`."""
+    """Return a decision as JSON: for a service, as in `--trace-file`; for flash-crowd control, as `Decision.row()` with
+    None for NaN; for shared buffers, the summaries of each side by `SERVICE/SERVER`."""
     time = {"time": round(moment.time_s, 3)}
     match moment.event:
         case Balanced(service, decision):
@@ -86,7 +86,7 @@ def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) ->
     """Plot, over time, ratios and R (the SYN loss ratio) of every service, and the rates of responses (AR) and of
     requests that flash-crowd control measures.
 
-    Raises OSError, and Refused without matplotlib.
+    Raises OSError, and Refused if matplotlib is not installed.
     """
     try:
         import matplotlib as mpl  # noqa: PLC0415 (importing takes a second, and it is optional)

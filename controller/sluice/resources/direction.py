@@ -20,9 +20,12 @@ a number."""
 LEAST_CHANGE = 1 / 8
 """The least relative change of a cap for which the switch is written."""
 RESERVED = 1 / 8
-"""The share of a budget that transfers without a slot may get in addition to an equal share."""
+"""Each transfer without a slot gets SMALL bytes or more, unless all of them together would then need more than this
+share of the budget. In that case they divide this share equally, or get an equal share of the budget if that is
+larger."""
 UNUSED = 1 / 32
-"""If the unwritten changes would leave more than this share of a budget unused, small changes are written as well."""
+"""If the unwritten changes would leave more than this share of a budget unused, even changes below LEAST_CHANGE are
+written."""
 LARGEST = float((1 << 30) - 1)
 """Largest window in bytes (RFC 7323, section 2.3)."""
 

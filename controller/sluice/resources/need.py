@@ -19,8 +19,8 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""With each interval, the weight of past flights is multiplied by this factor. With Needs.PAPER, the weight of past
-losses is too. The weights sum to ten intervals."""
+"""Each interval multiplies the weight of past flights by this factor, and with Needs.PAPER the weight of past losses.
+The weights sum to ten intervals."""
 LOSS_FADING = 0.99
 """With Needs.PRODUCTION, each later interval and each later loss event multiplies the weight of past losses by this
 factor. The weights sum to a hundred intervals or events."""

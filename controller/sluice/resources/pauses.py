@@ -23,8 +23,9 @@ LENGTHS = 1 << PAUSE_LENGTH_BITS
 """Number of classes. Class 0 has the pauses below one tick, class n those below 2^n ticks (n = 1 to 14), the last class
 longer ones."""
 ENOUGH = 1000
-"""The least number of measured responses for which the age may be below the default. If none of 1,000 responses has a
-longer pause, fewer than 3 in 1,000 have one, with 95 % confidence (rule of three)."""
+"""The least number of measured responses for which the age may be below the default. If none of 1,000 measured
+responses has a pause above a certain length, fewer than 3 in 1,000 of all responses have one, with 95 % confidence
+(rule of three)."""
 MARGIN = 2.0
 """Ratio of the age to the upper bound of the longest pause's class."""
 HALVED_S = 3600.0
@@ -32,8 +33,9 @@ HALVED_S = 3600.0
 FORGOTTEN = 1 / 16
 """A class of pauses is ignored once its weight is below this value: a single pause counts for four hours."""
 CONTROLS = 8
-"""One in this many connections, by their numbers, is not closed before the default age. Otherwise, pauses that grow
-longer than a learned age would be cut off and never be measured."""
+"""One in this many connections (those whose flow number is a multiple of it) is a control: it is not closed before the
+default age, unless an age is configured. Otherwise, pauses that grow longer than a learned age would be cut off and
+never be measured."""
 
 
 class PauseAge:

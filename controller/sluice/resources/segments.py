@@ -13,8 +13,8 @@ def in_segments(shares: Column, mss: Column, owners: Owners, budgets: Column) ->
     """Return the shares in bytes, each rounded to whole segments.
 
     ``mss``: segment sizes in bytes, above 0; ``budgets``: each owner's budget in bytes. Rounding down leaves part of a
-    budget over. This part is given to the shares that lost the largest fraction of a segment, one segment to each.
-    Shares below a segment stay as they are. The sum never exceeds the budget.
+    budget over. With this part, shares are rounded up instead, beginning with those that lost the largest fraction of a
+    segment. Shares below a segment are not rounded down, and are rounded up last. The sum never exceeds the budget.
     """
     segments = np.floor(shares / mss)
     sizes = np.where(segments > 0, segments * mss, shares)

@@ -38,8 +38,8 @@ def equal(budget: float | Column, needs: Column, owners: Owners | None = None) -
 
 @cache
 def fixed(size: float) -> Sharing:
-    """Return a method that gives every transfer ``size`` bytes (section 4.2: 16 or 64 KB), independently of the
-    budget."""
+    """Return a method that gives every transfer ``size`` bytes (Matsuo et al., section 4.2: 16 or 64 KB), independently
+    of the budget."""
 
     def sharing(budget: float | Column, needs: Column, owners: Owners | None = None) -> Column:
         del budget, owners

@@ -167,7 +167,7 @@ def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
     """Yield one group per service for connections without a slot (the stable choice). The group changes only with the
-    configured pool or with the set of agents that answer."""
+    configured pool or, in a content service, with the agents that are available."""
     for service in state.plan.services:
         weights = _stable_weights(state, service) if service.is_content else capacities(service)
         members = [

@@ -15,7 +15,7 @@ _BYTES_BITS = 32
 
 
 def cells(caps: Caps) -> NDArray[np.uint64]:
-    """Return the register cells that store the caps. Raises ValueError for a cap that exceeds its field."""
+    """Return the register cells that store the caps. Raises ValueError for a cap that its field cannot represent."""
     is_invalid = (caps.size < 0) | (caps.size >= 1 << _BYTES_BITS)
     if is_invalid.any():
         raise ValueError(f"a cap of {caps.size[is_invalid][0]} bytes: it must be from 0 to {(1 << _BYTES_BITS) - 1}")

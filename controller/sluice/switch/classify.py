@@ -20,8 +20,8 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for every service's endpoint, and one that denies access to each server's own endpoint, unless
-    that endpoint is also a service's.
+    """Yield an entry for every service's endpoint, and one that denies access to each server's own endpoint, unless a
+    service has the same endpoint.
 
     If the switch compares several servers for a service's new connections (second look), it draws these servers in a
     Weyl sequence (on Tofino by hashes). Only agents may send packets to the groups of a content service.

@@ -117,7 +117,7 @@ class Closing:
             await self._session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
 
     async def read_idle(self, now_s: float) -> IdleFlows:
-        """Return the connections that the switch noted as idle and that ``confirm_idle`` has not found busy since.
+        """Return the connections that the switch noted as idle and that ``confirm_idle`` has not dropped since.
 
         ``now_s``: the controller's time. Reads one small register; O(cells of the connection table) in numpy.
         """

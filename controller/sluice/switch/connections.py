@@ -58,7 +58,7 @@ def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
     """Return the idle time, in seconds, for a connection table of which a share from 0 to 1 is occupied.
 
     The idle time is ``idle_s`` (RFC 5382, REQ-5) up to a share of a quarter, and ``idle_least_s`` from a half on;
-    between them it falls geometrically. Each connection has only two possible slots, so connections find both occupied
+    between these shares it falls geometrically. Each connection has only two possible slots, and may find both occupied
     long before the table is full.
     """
     pressure = min(1.0, max(0.0, (occupancy - 0.25) / 0.25))
@@ -110,8 +110,8 @@ def identity_of(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArra
 
 
 async def read_slots(registers: Registers) -> Slots:
-    """Read the complete connection table: some 10^5 cells per register, so at most once a minute. Raises
-    SwitchError."""
+    """Read the complete connection table. Call this function at most once a minute, because each register has some 10^5
+    cells. Raises SwitchError."""
     pairs: list[tuple[str, str]] = [
         (Register.PIN_KEY_1, Register.PIN_KEY_2),
         (Register.PIN_SERVER_1, Register.PIN_SERVER_2),

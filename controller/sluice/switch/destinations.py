@@ -25,7 +25,8 @@ _NOTE = b"limit="
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for every watched address, and for content services that refuse clients because no agent answers.
+    """Yield an entry for every address that flash-crowd control counts, and for every content service that refuses
+    clients because no agent answers.
 
     An entry of the second kind makes the switch answer refused clients with a reset. An entry's metadata notes its
     limit, so that a restarted controller can restore the limit.

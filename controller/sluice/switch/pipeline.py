@@ -78,7 +78,7 @@ def load(directory: str | Path | None = None, target: Profile | None = None) -> 
     """Load the program in ``directory``; without it, the program for ``target`` that comes with this package. Raises
     SwitchError.
 
-    Without ``target``, the program's architecture determines it.
+    Without ``target``, the target follows from the program's architecture.
     """
     folder = Path(directory) if directory else artefacts() / (target.folder if target else "")
     arch = _arch(folder)

@@ -57,7 +57,8 @@ class FlowReading:
 
 
 class FlowReader:
-    """Reads both registers completely and reports which flows had packets since the previous reading."""
+    """Reads ``rate_flow`` and ``rate_bytes`` completely, and reports which flows had packets since the previous
+    reading."""
 
     def __init__(self) -> None:
         self._before: tuple[_Cells, _Cells] | None = None

@@ -141,10 +141,10 @@ async def reconcile(
 ) -> int:
     """Write what differs between ``readback`` and ``state``. Returns the number of updates. Raises SwitchError.
 
-    ``tables``: compare only these tables and ``meters``. A state that is not complete requires ``tables`` to be the
-    tables that a decision changes, and ``meters`` to contain at most admission's meter. ``readback`` is updated, so
-    that the next call writes only what has changed since then. After an error ``readback`` is not updated: read the
-    switch again.
+    ``tables``: compare only these tables and ``meters``; None: compare all tables and meters. A state that is not
+    complete requires ``tables`` to be the tables that a balancing decision changes, and ``meters`` to contain at most
+    admission's meter. ``readback`` is updated, so that the next call writes only what has changed since then. After an
+    error ``readback`` is not updated: read the switch again.
     """
     changes = changes_of(session, readback, state, tables, meters)
     await session.write(changes.updates)
@@ -158,7 +158,7 @@ async def reconcile(
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs between a switch and a desired state."""
+    """The difference between a switch and a desired state, and all entries that were compared."""
 
     updates: list[p4r.Update]
     installed: dict[Key, p4r.TableEntry]

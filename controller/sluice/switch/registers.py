@@ -109,7 +109,8 @@ class P4RuntimeRegisters:
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         """Read the cells at the same ``indices`` of several registers. Raises SwitchError.
 
-        One exchange reads all registers: for few cells, an exchange costs more time than the cells do.
+        Unless it is faster to read the registers completely, one exchange reads the cells of all registers: for few
+        cells, an exchange costs more time than the cells do.
         """
         if self._reads_all(len(indices), min(self._size(register) for register in registers)):
             positions = np.array(indices, np.int64)

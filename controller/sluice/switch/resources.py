@@ -14,7 +14,7 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each server of a service with ``resources``. A draining server has one, too: its open
+    """Yield an entry for each server of a service with ``resources``. Draining servers are included, because their open
     connections stay managed.
 
     A server that is no longer configured has no entry, so the switch no longer manages its connections.

@@ -21,7 +21,8 @@ class Rules:
     digest: bytes = b""
 
     def metadata(self) -> bytes:
-        """Return metadata that contains generation and digest, so that a restarted controller can read both.
+        """Return the metadata of a service's table entry. It contains generation and digest, so that a restarted
+        controller can read both.
 
         The generation in the entry's action parameter does not suffice: for a service without agents the parameter is
         UNREAD.

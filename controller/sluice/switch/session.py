@@ -39,8 +39,8 @@ BATCH = 500
 """The largest number of updates in one WriteRequest; it keeps a request well below gRPC's default limit of 4 MB."""
 
 _WAITING = 256
-"""The largest number of packets, and of digests, that wait until the controller reads them. Later ones are dropped. The
-switch limits their rate, too."""
+"""The largest number of packets, and of digests, that wait until the controller reads them. Later packets and digests
+are dropped."""
 
 
 class Role(Enum):
@@ -290,7 +290,7 @@ class Session:
         return self.pipeline.is_same(reply.config)
 
     async def runs_another_version(self) -> bool:
-        """Return whether the switch's program has the same name, by its P4Info, as this session's. Raises
+        """Return whether the switch's program has the same name, by its P4Info, as this session's program. Raises
         SwitchError."""
         try:
             reply = await self._config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
@@ -376,7 +376,8 @@ class Session:
     async def _config(
         self, kind: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
     ) -> p4r.GetForwardingPipelineConfigResponse:
-        """Return the program that the switch reports. Raises P4ClientError, and SwitchLost without an answer."""
+        """Return the program that the switch reports. Raises P4ClientError, or SwitchLost if the switch does not
+        answer."""
         request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=kind)
         call: Any = self._channel.unary_unary(
             _CONFIG,

@@ -85,7 +85,8 @@ class Transfers:
     least_rtt_s: Times
     """Least round trip of the last minutes, in seconds; NaN before the first sample."""
     flight: Counts
-    """Largest number of bytes in flight in the last one to two seconds, at most 63 too large; 0 if nothing was sent."""
+    """Largest number of bytes in flight in the last one to two seconds, rounded up by at most 63 bytes; 0 if nothing
+    was sent."""
     under_way: Counts
     """Bytes not yet acknowledged; wrong by a packet or two if the cells changed while they were read."""
     mss: Counts

@@ -18,9 +18,9 @@ def entries(state: State) -> Iterator[P4TableEntry]:
     """Yield an entry for each server, configured or retired, except absent agents: another agent receives their
     packets.
 
-    If an entry's ``draining`` is set, the server gets no new connection, even if its client's address and port still
-    have a pin (an entry in the connection table) to the server. A full server of a group has the parameter set, too, so
-    that new connections of remembered clients go to other servers.
+    If an entry's ``draining`` is set, a new connection does not go to the server merely because the client's address
+    and port still have a pin (an entry in the connection table) to the server, or because the switch remembers the
+    client. The parameter is set for servers that drain, are ejected or retired, and for full servers of groups.
     """
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),

@@ -181,7 +181,8 @@ def rounded(unix_s: float | None) -> float | None:
 
 
 async def _weights(controller: Controller, service: Service, unix_s: float) -> dict[str, Any]:
-    """Return the weights at a given time from the decision trace; without a trace, the current weights."""
+    """Return the weights at the time ``unix_s`` from the decision trace, or the current weights if the trace has none.
+    A content service has no weights."""
     traced = None
     if controller.trace_path and not service.is_content:
         try:

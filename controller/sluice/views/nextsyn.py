@@ -169,8 +169,8 @@ class NextSyn:
                     memory.of(name)[cell] = value
 
     def _now(self, stamps: list[int]) -> int:
-        """Return a lower bound of the switch's time; if no slot was ever used, return TICK_BASE, since any time would
-        do."""
+        """Return a lower bound of the switch's time, from the stamps of the connection's two slots. If neither slot was
+        ever used, return TICK_BASE, since any time would do."""
         now_s = asyncio.get_running_loop().time()
         return max((self._link.clock.at(now_s, stamp) for stamp in stamps), default=TICK_BASE)
 

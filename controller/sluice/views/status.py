@@ -23,9 +23,10 @@ from sluice.switch.verdict import Traffic, read_traffic
 
 
 async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
-    """Return the status of controller, services and switch; the switch is read during the call. Raises SwitchError.
+    """Return the status of controller, services and switch; the switch is read during the call. While the controller is
+    not primary, return only the controller's status. Raises SwitchError.
 
-    ``pins``: also count pinned connections, which requires reading the complete connection table.
+    ``pins``: count pinned connections, too, which requires reading the complete connection table.
     """
     world, link = controller.world, controller.link
     head: dict[str, Any] = {

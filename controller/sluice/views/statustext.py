@@ -68,7 +68,8 @@ def _moves(service: Mapping[str, Any]) -> str:
 
 
 def _caps(service: Mapping[str, Any]) -> list[str]:
-    """Return the open connections of servers with a limit, for the servers nearest to their limit, as lines."""
+    """Return lines about the servers with a limit on open connections: the numbers of those nearest to their limit, and
+    whether new connections are refused because all servers are full."""
     capped = [server for server in service["servers"] if server.get("max_connections")]
     if not capped:
         return []

@@ -130,12 +130,12 @@ def test_a_few_connections_that_stay_open_hide_no_slow_server() -> None:
 
 
 CLIENT = st.lists(st.integers(1, SYNS_A_CONNECTION), max_size=ENOUGH - 1)
-"""The SYNs of a client: the number of SYNs of each of its connections, which are fewer than ENOUGH."""
+"""A client: the number of SYNs of each of its connections. It has fewer connections than ENOUGH."""
 
 
 @given(CLIENT, st.lists(st.integers(0, ENOUGH * SYNS_A_CONNECTION), min_size=1, max_size=6))
 def test_fewer_connections_than_the_threshold_eject_no_server(syns: list[int], cuts: list[int]) -> None:
-    """No server is ejected if only server 3 receives SYNs: unanswered ones of fewer connections than ENOUGH.
+    """No server is ejected if fewer connections than ENOUGH send SYNs, all of them to server 3, which answers none.
 
     The SYNs and their retransmissions are spread over arbitrary intervals.
     """

@@ -12,7 +12,7 @@ OPTIONS = BalanceOptions(period_s=1.0, window_s=10.0)
 
 
 def distinct(open_sum: int, begun: int) -> Work:
-    """Return the work of a server that had a different open connection in every sample."""
+    """Return the work of a server none of whose connections was open in two samples."""
     return Work(open_sum, open_sum, begun)
 
 
@@ -100,7 +100,10 @@ class Answering:
         return self.balancer.ratios
 
     def alike(self, number: int, *, dead: int | None = None) -> None:
-        """Simulate `number` periods; connections last 1/40 of a period, but those on the server `dead` never end."""
+        """Simulate `number` periods in which connections last 1/40 of a period.
+
+        The server `dead` answers no SYN, and its 300 open connections never end.
+        """
         for _ in range(number):
             self.now += 1.0
             more = {i: round(10_000 * ratio) for i, ratio in self.balancer.ratios.items()}

@@ -31,7 +31,10 @@ def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 
 def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF) -> tuple[Side, Side]:
-    """Return client and server after a handshake; `client` and `server` are their initial sequence numbers."""
+    """Return client and server after a handshake; `client` and `server` are their initial sequence numbers.
+
+    `scale` and `window` are the client's window scale (None: no such option) and the window in its SYN.
+    """
     syn, syn_ack = HandshakeSegment(client, window, 1460, scale), HandshakeSegment(server, 0xFFFF, 1460, 7)
     return agreed(syn, syn_ack, (client + 1) % WRAP)
 

@@ -363,7 +363,7 @@ def test_a_full_disk_leaves_the_old_file_whole(
 
 @pytest.mark.parametrize("mode", ["paper", "static"])
 def test_published_control_neither_reads_nor_writes_it(mode: str, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Paper mode follows the publication, which starts without a baseline."""
+    """Paper mode and static mode follow the publication, whose alarm starts without a baseline."""
     path.write_text("no baseline")
     restart(path, mode=f"{mode}, period_s: 2")
     assert path.read_text() == "no baseline"

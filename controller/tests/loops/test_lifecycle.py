@@ -217,7 +217,7 @@ async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
 
 
 class Relay:
-    """A TCP relay to a switch; its connections can become silent without an end, as after a power failure."""
+    """A TCP relay to a switch; its connections can become silent while they stay open, as after a power failure."""
 
     def __init__(self, port: int) -> None:
         self._port, self._silent, self._pumps = port, asyncio.Event(), set[asyncio.Task[None]]()

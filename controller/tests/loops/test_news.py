@@ -137,7 +137,7 @@ def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[f
 def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
     """The load is three responses per slot before ONSET, which reduces the measured share of responses.
 
-    When the load returns to its usual value, so does the share.
+    When the load returns to its usual value, the share rises to its configured maximum again.
     """
     caplog.set_level(logging.INFO, "sluice.news")
     options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"

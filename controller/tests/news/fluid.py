@@ -54,7 +54,7 @@ class Bottleneck:
         self.retries: dict[int, int] = defaultdict(int)
         self.refused_for_good = 0
         self.fresh = 0
-        self.flows: Floats = np.zeros((4, 0))  # columns: size and remaining bytes, age in seconds, speed in bytes/s
+        self.flows: Floats = np.zeros((4, 0))  # rows: size and remaining bytes, age in seconds, speed in bytes/s
         self.finished: list[Floats] = []
         self.samples: list[Packed] = []
         self.full = False
@@ -89,7 +89,10 @@ class Bottleneck:
         return admitted
 
     def restart(self, *, keeps_baseline: bool = False) -> None:
-        """Replace the controller by a new one, which adopts the limits in the switch; on request, also the baseline."""
+        """Replace the controller by a new one, which adopts the limits in the switch.
+
+        If `keeps_baseline`, the new controller also continues from the baseline of the former one.
+        """
         news = News(self.news.options)
         if keeps_baseline:
             assert self.news.usual is not None

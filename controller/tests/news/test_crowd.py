@@ -63,8 +63,8 @@ def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() ->
 def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> None:
     """While the published alarm does not reset, the scoreboard reduces and raises the limit in turn.
 
-    In two intervals the limit thus falls by the square of the step: by 1 % with the published step of 0.1. With a step
-    of 0.3 it falls by 9 %, and so reaches the capacity during the crowd.
+    In two intervals the limit thus falls by the square of the step: by 1 % with a step of 0.1. With a step of 0.3 it
+    falls by 9 %, and so reaches the capacity during the crowd.
     """
     onset = 8 * T
     published, larger = (
@@ -162,8 +162,8 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
 
     The crowd does not enter the baseline by which the next crowd is detected. In the case "4 s", AR is still that of a
     full link when the controller restarts, so only a further decline could be noticed. In the case "mode", the mode
-    changes from paper to production instead. The limit is then below the capacity, because the crowd begins late in an
-    interval.
+    changes from paper to production, without a restart. The limit is then below the capacity, because the crowd begins
+    late in an interval.
     """
     onset, end, again, over = 127.0, 600.0, 720.0, 760.0
     first, second = crowd(onset, 5), crowd(again, 5)
@@ -266,7 +266,7 @@ def test_production_mode_raises_no_alarm_without_congestion(seed: int) -> None:
 
 
 def test_only_slow_clients_raise_no_alarm_while_requests_are_not_up() -> None:
-    """AR (the rate of the fastest responses) falls to a tenth, because the fast clients left.
+    """AR (the rate of the fastest responses) falls to a seventh, because the fast clients left.
 
     The detector's second condition, more requests than usual, does not hold.
     """

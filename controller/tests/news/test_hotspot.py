@@ -37,7 +37,7 @@ def test_a_displaced_address_is_counted_in_one_place_even_past_a_hole() -> None:
     table = HotSpotTable(4)
     add(table, 0, [3])
     add(table, 10, [7])
-    table.expire(10, 5)  # evicts address 3 from slot 3, to which address 7 is hashed too; 7 stays in slot 0, the next
+    table.expire(10, 5)  # evicts address 3 from slot 3; address 7, whose hash is 3, stays in slot 0, the next after 3
     add(table, 11, [7])
     assert slots(table) == {0: (7, 2)}
 

@@ -13,7 +13,7 @@ CELLS = st.tuples(*[st.integers(0, 2000)] * 5)
 
 
 class Each:
-    """Reference implementation: a separate window of m intervals for each server."""
+    """Reference implementation: a separate window of `intervals` intervals for each server."""
 
     def __init__(self, intervals: int) -> None:
         self.intervals = intervals

@@ -361,7 +361,7 @@ STEPS = st.lists(
 def test_whatever_is_observed_the_limit_stays_in_bounds_and_is_all_there_is(
     steps: list[tuple[list[float], int, int, list[Packed]]], mode: NewsMode, identify: bool
 ) -> None:
-    """A decision sets at most one limit, within its bounds and only on new connections.
+    """A decision sets at most one limit, and the limit is within its bounds.
 
     The limit applies to a destination, or to all destinations if `identify` is false.
     """

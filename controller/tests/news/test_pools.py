@@ -25,7 +25,10 @@ def lasting(services: Mapping[int, Pool], ledger: Mapping[int, Counts]) -> Pools
 
 
 def verdicts(b: Counts, *crowds: Packed | None, slower: bool = False, second: Counts | None = None) -> list[Verdict]:
-    """Return the verdicts on service a, whose servers are healthy, and on service b, whose servers have counts `b`."""
+    """Return the verdicts on service a, whose servers are healthy, and on service b, whose servers have counts `b`.
+
+    If `second` is given, it replaces the counts of the second server of service b.
+    """
     ledger = {1: FINE, 2: FINE, 3: b, 4: second or b}
     return list(lasting(POOLS, ledger).judge(crowds=crowds, slower=slower).values())
 

@@ -316,7 +316,7 @@ def answers_by_name(url: str) -> None:
 
 
 def upgraded(url: str, host: str, origin: str) -> int:
-    """Return the HTTP status of a WebSocket handshake (not by urllib, which sends `Connection: close`)."""
+    """Return the HTTP status of a WebSocket handshake; urllib cannot make it, because it sends `Connection: close`."""
     fields = {
         "Host": host,
         "Origin": origin,
@@ -420,7 +420,7 @@ async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome
                 process.send_signal(end)
                 async with asyncio.timeout(PATIENCE_S):
                     await process.wait()
-                    await process.stdout.read()  # ends when the page's process, which received no signal, ends too
+                    await process.stdout.read()  # ends when the page's process, which received no signal, has ended
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()

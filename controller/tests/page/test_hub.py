@@ -82,7 +82,7 @@ def test_much_work_is_done_less_often() -> None:
 
 
 async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After reading a status, the page's process serialises it for viewers; this also counts as work.
+    """The page's process reads a status, then serialises it for viewers; both steps count as work.
 
     More work lengthens the pause before the next reading.
     """

@@ -44,7 +44,10 @@ def write(path: Path, packets: Sequence[Packet]) -> Path:
 
 
 def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
-    """Return a connection's packets as captured on all ports of the switch: each when it enters, and when it leaves."""
+    """Return a connection's packets as captured on all ports of the switch.
+
+    Each packet is captured once when it enters the switch, and once when it leaves.
+    """
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:
         return there

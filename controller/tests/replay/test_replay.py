@@ -137,7 +137,10 @@ async def swept(world: World, memory: Memory) -> None:
 async def test_a_connection_that_ends_unseen_is_open_for_the_time_of_its_state(
     tmp_path: Path, seen: int, lives_s: float, mode: str
 ) -> None:
-    """A connection without an end counts as open until its state times out, with and without a second candidate."""
+    """A connection without an end counts as open until its state times out.
+
+    This is true whether the switch draws one or two candidate servers for a new connection.
+    """
     silent = connection(1.0, 5000, S1)[:seen]
     for after_s, still_open in ((lives_s - 0.2, 1), (lives_s + 0.2, 0)):
         other = (1.003 + after_s, S2, 80, CLIENT, 5001, ACK, 1000)  # the last packet's time is the time of the sweep
@@ -292,7 +295,7 @@ def live(
 def test_replay_decides_as_the_controllers_own_tasks_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """A replay decides as the live controller did, although one of its readings took `stall_s` seconds.
+    """A replay decides as the live controller did, although a reading of the live controller took `stall_s` seconds.
 
     Server 2 loses SYNs, then answers none, then answers all.
     """

@@ -38,7 +38,7 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
 
 
 def test_silence_is_no_limit() -> None:
-    """A server that is down for ten seconds, from the middle of one reading to the middle of another, sets no limit.
+    """A server that is down for ten seconds sets no limit. It stops and starts again between two readings.
 
     A limit that was learned before stays.
     """

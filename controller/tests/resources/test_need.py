@@ -51,7 +51,11 @@ def test_the_paper_needs_throughput_times_round_trip() -> None:
 
 
 def test_production_needs_that_of_todays_senders() -> None:
-    """At p = 0.01, b = 1 and no timeouts: W = 1 + sqrt(264 + 1) = 17.27882, mean (99 + W) / (W / 2 + 1) = 12.06286."""
+    """The loss rate is p = 0.01, windows grow by bytes acknowledged (b = 1), and there are no timeouts.
+
+    A loss ends the growth of the window at W = 1 + sqrt(264 + 1) = 17.27882 segments. The mean number of segments in
+    flight is (99 + W) / (W / 2 + 1) = 12.06286.
+    """
     seen = reading(30 * MSS, under_way=12 * MSS, losses=1e3)
     assert need(Needs.PRODUCTION, seen) == pytest.approx(12.06286 * MSS, rel=1e-6)
 
@@ -59,7 +63,8 @@ def test_production_needs_that_of_todays_senders() -> None:
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
     """Observed timeouts count up to the model's share Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422.
 
-    In the first case all losses are timeouts, in the second a tenth of them; W is 17.27882.
+    In the first case all losses are timeouts, in the second a tenth of them. A loss ends the growth of the window at
+    17.27882 segments.
     """
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
     mean = (99 + 17.27882 + 0.210422 / 0.99) / (17.27882 / 2 + 1 + 0.210422 * 3 * 1.010204 / 0.99)
@@ -70,13 +75,13 @@ def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
 
 
 def test_the_sawtooths_largest_flight_is_no_need() -> None:
-    """The need does not depend on the largest flight, which would make the needs of all transfers nearly equal."""
+    """The need does not depend on the largest flight; otherwise the needs of all transfers would be nearly equal."""
     low, high = (reading(flight * MSS, under_way=12 * MSS, losses=1e3) for flight in (14, 40))
     assert need(Needs.PRODUCTION, low) == need(Needs.PRODUCTION, high)
 
 
 def test_a_transfer_that_keeps_more_in_flight_ignores_losses() -> None:
-    """The model's mean flight is 12.06 segments: a measured mean of 17 may still be Reno, a mean of 30 may not."""
+    """The model's mean flight is 12.06 segments. Reno, which the model describes, may reach a mean of 17, never 30."""
     lossy = [reading(40 * MSS, under_way=flight * MSS, losses=1e3) for flight in (17, 30)]
     assert need(Needs.PRODUCTION, lossy[0]) == pytest.approx(12.06286 * MSS, rel=1e-6)
     assert need(Needs.PRODUCTION, lossy[1]) == 30 * MSS
@@ -127,7 +132,10 @@ def test_another_transfer_in_the_slot_begins_anew() -> None:
 
 
 def test_shares_settle_though_losses_scatter() -> None:
-    """With four equal transfers and random losses, SABT's shares vary by 1 %, although their flights vary by 50 %."""
+    """Four equal transfers have random losses, and flights that vary by up to a factor of two.
+
+    The standard deviation of SABT's shares is nevertheless below 3 % of their mean.
+    """
     random, estimator, shares = np.random.default_rng(5), Estimator(4), []
     ones, server = np.ones(4), np.zeros(4, np.int64)
     for second in range(60):

@@ -34,7 +34,7 @@ def test_quick_responses_make_it_shorter_down_to_a_floor() -> None:
 
 
 def test_the_longest_pause_counts_twice_and_whole() -> None:
-    """Length classes are powers of two: a pause of 80 ticks (5 s) counts as 128 ticks (8 s), so the limit is 16 s."""
+    """Length classes are powers of two: a pause of 80 ticks (5 s) counts as 128 (8 s), so the idle time is 16 s."""
     assert learned(counts(10 * ENOUGH, of_7=1)).age_s == 2 * 128 * TICK_S
 
 

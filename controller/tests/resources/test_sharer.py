@@ -22,7 +22,7 @@ PAPER = Budget(1e6, sabt, needs=Needs.PAPER)
 
 
 def columns(flight: list[float], **other: object) -> Seen:
-    """Return readings of transfers of one server, without losses; `flight` is the most bytes in flight, by transfer."""
+    """Return readings of one server's transfers without losses; `flight` has the largest bytes in flight of each."""
     many = len(flight)
     whole = Seen(
         flow=np.arange(many) + 100,

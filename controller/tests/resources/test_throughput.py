@@ -1,4 +1,9 @@
-"""Tests of Padhye et al.'s throughput equation: cases calculated by hand, and limiting cases."""
+"""Tests of Padhye et al.'s throughput equation: cases calculated by hand, and limiting cases.
+
+p is the loss rate, b the number of segments per ACK, W the window in segments at which a loss ends its growth, Q the
+share of losses that only a timeout detects, and f the factor by which repeated timeouts lengthen the time without
+sending.
+"""
 
 from math import sqrt
 

@@ -1,4 +1,4 @@
-"""Tests of the reconciler: it writes only differences, and never an entity that refers to a missing one."""
+"""Tests of the reconciler: it writes only differences, and no entity before the entities to which it refers."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:
-    """A step is a power of two of clock ticks, so the windows of two clocks differ by up to a factor of sqrt(2)."""
+    """A step is a power of two of clock ticks, so the windows of the two clocks differ, and the rates inversely."""
     pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
     others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
     assert pins == others

@@ -84,7 +84,10 @@ async def test_a_limit_is_one_that_the_meter_can_hold(switch: TofinoSwitch, sess
 
 
 async def _asked(switch: FakeSwitch, program: Pipeline, servers: int) -> set[bool]:
-    """Return whether reading the counters of this many servers requests complete registers."""
+    """Read the counters of this many servers; return which kinds of requests this takes.
+
+    True: requests for complete registers; False: requests for single cells.
+    """
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         registers = await open_registers(session, None)
@@ -98,7 +101,7 @@ async def test_few_cells_are_read_by_themselves_and_many_as_whole_registers(
 ) -> None:
     """On a Tofino the counters of 20 servers are read as single cells, those of 200 servers as complete registers.
 
-    Copying a complete register costs the driver as much as reading about 100 cells.
+    To read a single cell takes the driver as long as to copy 32 cells of a complete register (`cell_cost`).
     """
     assert await _asked(switch, program, 20) == {False}
     assert await _asked(switch, program, 200) == {True}

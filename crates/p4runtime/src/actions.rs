@@ -24,7 +24,7 @@ pub enum Role {
 /// Decodes an action with its arguments, for a table or profile that has the actions of `set`.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an action that the table lacks and for wrong arguments. `PERMISSION_DENIED` when an
+/// `INVALID_ARGUMENT` for an action that is not in `set` and for wrong arguments. `PERMISSION_DENIED` when an
 /// annotation of the program excludes the action from `role`.
 pub fn decode_action(binding: &Binding, set: &ActionSet, action: &p4::Action, role: Role) -> Outcome<ActionCall> {
     let id = action.action_id;

@@ -110,7 +110,7 @@ impl Arbiter {
         Ok(vec![self.notice(name, stream)])
     }
 
-    /// Removes a stream. Returns the notices for the other streams of its role.
+    /// Removes a stream. If it was the primary of its role, returns the notices for the other streams of the role.
     pub fn close(&mut self, stream: StreamId) -> Vec<Notice> {
         let Some(client) = self.clients.get(&stream) else { return Vec::new() };
         let role = client.role.clone();
@@ -136,7 +136,7 @@ impl Arbiter {
     }
 
     /// Discards the election ids of closed streams, as P4Runtime requires after a restart in which the switch lost its
-    /// state. Returns the notices for the open streams.
+    /// state. Returns the notices for the open streams of the roles whose highest id changes.
     pub fn forget_past(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         for role in self.highest.keys().cloned().collect::<Vec<_>>() {

@@ -43,7 +43,7 @@ impl Permit {
 
 /// The interface through which the service controls one switch.
 pub trait Backend: Send + Sync + 'static {
-    /// A guard: no write runs while it exists. [`Backend::exclude_writes`] returns it.
+    /// The guard that [`Backend::exclude_writes`] returns.
     type WriteExclusion: Send;
 
     /// Returns the device id that P4Runtime requests for this switch must carry.
@@ -59,9 +59,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns the controllers of this switch, which receive its packets, digests and notifications.
     fn controllers(&self) -> &Controllers;
 
-    /// Waits until no write runs, and returns a guard; no write begins while the guard exists. The arbiter acquires the
-    /// guard before it changes the primary. A backend that reaches its switch over a network returns the guard at once,
-    /// so that arbitration never waits for that network.
+    /// Waits until no write runs, and returns a guard; no write begins while the guard exists. The service acquires
+    /// the guard before the primary may change. A backend that reaches its switch over a network excludes no writes: it
+    /// returns at once a guard without effect, so that arbitration never waits for that network.
     fn exclude_writes(&self) -> impl Future<Output = Self::WriteExclusion> + Send;
 
     /// Applies the updates of a request. The result has one outcome for each update.

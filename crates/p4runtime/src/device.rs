@@ -57,7 +57,7 @@ impl Programs {
     /// Returns the state that a write changes, which belongs to the program that control requests address.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a program, or without its P4Info.
+    /// `FAILED_PRECONDITION` if there is no program, or only a program without P4Info.
     pub fn target(&mut self, now: u64) -> Outcome<Target<'_>> {
         let running = self.saved.as_mut().or(self.running.as_mut()).ok_or_else(no_pipeline)?;
         let binding = running.pipeline.binding.as_ref().ok_or_else(no_pipeline)?;
@@ -199,7 +199,8 @@ impl Device {
         drop(old);
     }
 
-    /// Replaces the running program by `next`, which keeps its state.
+    /// Replaces the running program and its state by `next`, which already has its state. Discards the saved program
+    /// and the queued digest messages.
     pub(crate) fn replace(&self, mut next: Running) {
         let mut programs = self.programs.lock();
         apply_port_states(&mut next, &programs.ports);
@@ -227,9 +228,9 @@ impl Device {
         &self.controllers.counters
     }
 
-    /// Runs frames that arrived at `port` through the program, in order. Sends packets for the CPU port to the
-    /// controllers and all other packets to `sink`. Appends the events of every packet to `trace`, if given, including
-    /// losses at the queues of the controllers.
+    /// Runs frames that arrived at `port` through the program, in order. The controllers receive the packets for the
+    /// CPU port and the digest lists that become due; `sink` receives all other packets. Appends the events of every
+    /// packet to `trace`, if given, including losses at the queues of the controllers.
     pub fn receive<'f>(
         &self,
         port: u32,
@@ -272,7 +273,7 @@ impl Device {
         }
     }
 
-    /// Adds digest messages to the lists that are not yet full. Returns the lists that became full.
+    /// Adds digest messages to the lists that wait. Returns the lists that must be sent now.
     fn collect_digests(&self, running: &Running, messages: Vec<Digest>) -> Vec<List> {
         if messages.is_empty() {
             return Vec::new();

@@ -10,7 +10,7 @@ use prost::Message as _;
 use crate::proto::LARGE;
 use crate::proto::p4::v1::P4Data;
 
-/// Limit on the messages of one list if the digest's configuration sets none.
+/// Limit on the messages of one list if the digest's configuration sets no limit.
 const DEFAULT_LIST: usize = 1024;
 /// Limit on the messages of one digest that are stored until their acknowledgement. Above the limit the oldest lists
 /// are removed first. The limit also applies to the size of one list, whatever `max_list_size` the client configures.
@@ -64,7 +64,7 @@ pub struct Digests {
 
 impl Digests {
     /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if the message makes the list
-    /// full.
+    /// full, or if the digest's timeout is 0.
     pub fn add(
         &mut self,
         now: u64,

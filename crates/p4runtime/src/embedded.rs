@@ -1,7 +1,8 @@
 //! The engine in this process as the backend of the service.
 //!
 //! Control requests run one at a time under the lock `Device::gate`. Each request runs in a thread that may block,
-//! and locks the engine for a few updates at a time, so that packets wait only briefly.
+//! and locks the engine for a few updates at a time, so that packets wait only briefly. Only a write with the atomicity
+//! `DATAPLANE_ATOMIC` locks the engine for all its updates.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::write::{self, AllOrNone};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
-/// Number of updates that a request makes before it unlocks the engine. Packets run while the engine is unlocked.
+/// Number of updates that a request applies before it unlocks the engine. Packets run while the engine is unlocked.
 const UPDATES_AT_ONCE: usize = 64;
 
 impl Backend for Device {
@@ -116,8 +117,8 @@ async fn in_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, Status> +
 
 #[allow(clippy::result_large_err)]
 impl Device {
-    /// Makes all updates in order and continues after a refused one. Unlocks the engine after every [`UPDATES_AT_ONCE`]
-    /// updates, so that packets run.
+    /// Applies all updates in order and continues after a refused one. Unlocks the engine after every
+    /// [`UPDATES_AT_ONCE`] updates, so that packets run.
     fn apply_each(&self, updates: &[p4::Update]) -> Result<Vec<Outcome>, Status> {
         let mut outcomes = Vec::with_capacity(updates.len());
         // A request without updates is one empty chunk, so that `target` refuses even this request if no program runs.
@@ -131,8 +132,8 @@ impl Device {
         Ok(outcomes)
     }
 
-    /// Makes all updates, or none if one is refused. Unlocks the engine after every `at_once` updates, so that packets
-    /// run.
+    /// Applies all updates, or none if one is refused. Unlocks the engine after every `at_once` updates, so that
+    /// packets run.
     fn apply_all_or_none(&self, updates: &[p4::Update], at_once: usize) -> Result<Vec<Outcome>, Status> {
         let mut batch = AllOrNone::new(updates);
         loop {
@@ -146,7 +147,7 @@ impl Device {
         }
     }
 
-    /// Makes the updates of a request with the atomicity that the request specifies. Blocks the thread, possibly for
+    /// Applies the updates of a request with the atomicity that the request specifies. Blocks the thread, possibly for
     /// long.
     fn apply(&self, request: &p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
         let outcomes = match Atomicity::try_from(request.atomicity) {

@@ -38,7 +38,7 @@ constructors! {
     invalid => InvalidArgument,
     /// A value has more bits than its field, or an index is beyond the last cell.
     out_of_range => OutOfRange,
-    /// The id, key or index does not exist.
+    /// No entity has the given id or key, or no value has the given name.
     not_found => NotFound,
     /// The program or the sender's role forbids the request.
     denied => PermissionDenied,

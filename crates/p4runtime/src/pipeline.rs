@@ -69,7 +69,8 @@ impl Pipeline {
     /// Compiles the program and resolves P4Info against it.
     ///
     /// # Errors
-    /// Fails when the program or P4Info is missing, invalid or unsupported, or when the memory does not suffice.
+    /// Fails when the program is missing, when the program or P4Info is invalid or unsupported, or when the memory does
+    /// not suffice.
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         let program = Arc::new(Program::load(&framing::json(&config.p4_device_config)?)?);
         check_memory(&program)?;

@@ -28,7 +28,7 @@ impl Ports {
     /// Decodes a member's `watch_port`. Returns `None` for an empty string.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a port that does not exist.
+    /// `INVALID_ARGUMENT` for a port that does not exist, `OUT_OF_RANGE` for a number of more than 32 bits.
     pub fn watched(&self, port: &[u8]) -> Outcome<Option<u32>> {
         if port.is_empty() {
             return Ok(None);

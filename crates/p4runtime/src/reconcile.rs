@@ -1,8 +1,8 @@
 //! `RECONCILE_AND_COMMIT`: copies entities from the old program to the new program, namely those that controllers
 //! wrote.
 //!
-//! The functions that process clients' reads and writes also copy the entities. So only state that a client could write
-//! to the new program is preserved. The old program forwards packets meanwhile, because its entities are read in
+//! The entities are copied with the functions that process clients' reads and writes. So only state that a client could
+//! write to the new program is preserved. The old program forwards packets meanwhile, because its entities are read in
 //! pieces. State that packets change is transferred at the end ([`crate::succession`]).
 
 use sluice_engine::{EntryPair, EntryPlace, EntryView};
@@ -21,7 +21,7 @@ use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;
 
 /// Copies the entities of the program that `reader` reads into `new`, which starts empty. Returns the list of the
-/// remaining state (counts, cells, meters), which must be transferred while no packets run.
+/// remaining state (counts, cells, meters), which is transferred when the new program starts.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` with the name of the first entity that the new program cannot store.
@@ -79,8 +79,8 @@ fn other_entities(source: &Source<'_>) -> Outcome<Vec<Entity>> {
     Ok(entities)
 }
 
-/// Deletes the initial entries of the new program. The old program's initial entries are copied with its state, and
-/// would conflict with them.
+/// Deletes the entries that the new program declares, except the const ones. The entries of the old program, which are
+/// copied later, could have the same keys.
 fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     let all = p4::TableEntry::default();
     let source =
@@ -148,8 +148,8 @@ fn carry_entry(
     Ok(find(target))
 }
 
-/// Copies a default action that a controller wrote. If the old program declared the default action, the declaration of
-/// the new program applies.
+/// Copies a table's default action if a controller wrote it and the new program does not declare it constant. Otherwise
+/// the default action that the new program declares remains.
 fn carry_default(
     reader: &impl StateReader,
     table: &TableBinding,

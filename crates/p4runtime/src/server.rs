@@ -51,8 +51,8 @@ pub fn tls(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<S
     Ok(config)
 }
 
-/// Serves P4Runtime on `listener`, for the switch behind `backend`, until `shutdown` is ready. The server then closes
-/// the streams that are still open.
+/// Serves P4Runtime on `listener`, for the switch behind `backend`, until `shutdown` is ready or the backend ends. The
+/// server then closes the streams that are still open.
 ///
 /// # Errors
 /// Fails when the listener fails.

@@ -55,7 +55,8 @@ impl<B: Backend> Service<B> {
     async fn stream_message(&self, stream: StreamId, message: p4::StreamMessageRequest) -> Result<(), Status> {
         match message.update {
             Some(StreamRequest::Arbitration(bid)) => {
-                // The guard ensures that the primary does not change while a write runs.
+                // If the switch is in this process, the guard ensures that the primary does not change while a write
+                // runs.
                 let _exclusion = self.backend.exclude_writes().await;
                 let was_primary = self.backend.controllers().streams.is_primary(stream);
                 self.backend.controllers().streams.arbitrate(stream, &bid)?;

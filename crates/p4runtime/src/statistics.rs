@@ -94,7 +94,7 @@ pub fn engine_entries(drops: &Drops) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// Returns the sums of the counts of two engines, of which the second replaced the first.
+/// Returns the sums of `past`, the counts of all earlier engines, and `now`, the counts of their successor.
 pub fn sum(past: &Drops, now: &Drops) -> Drops {
     Drops {
         received: past.received + now.received,

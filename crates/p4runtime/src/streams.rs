@@ -140,7 +140,7 @@ impl Streams {
         Ok((id, Outbox { notices: notices_out, events: events_out, end: end_out }))
     }
 
-    /// Removes a stream and notifies the other streams of its role.
+    /// Removes a stream. If it was the primary of its role, notifies the other streams of the role.
     pub fn close(&self, stream: StreamId) {
         let mut state = self.state.lock();
         state.inboxes.remove(&stream);
@@ -148,14 +148,14 @@ impl Streams {
         state.deliver(notices);
     }
 
-    /// Ends a stream with an error, and notifies the other streams of its role.
+    /// Ends a stream with an error. If it was the primary of its role, notifies the other streams of the role.
     pub fn abort(&self, stream: StreamId, status: Status) {
         let mut state = self.state.lock();
         let notices = state.end(stream, status);
         state.deliver(notices);
     }
 
-    /// Processes a stream's bid, and notifies all streams whose arbitration status changes.
+    /// Processes a stream's bid. Notifies the stream, and if it is or was the primary, all other streams of its role.
     ///
     /// # Errors
     /// The status with which the server must end the stream.
@@ -177,7 +177,7 @@ impl Streams {
         self.state.lock().arbiter.remember(highest);
     }
 
-    /// Discards the election ids of closed streams, and notifies the open streams.
+    /// Discards the election ids of closed streams. Notifies the open streams of the roles whose highest id changes.
     pub fn forget_elections(&self) {
         let mut state = self.state.lock();
         let notices = state.arbiter.forget_past();
@@ -228,8 +228,8 @@ impl Streams {
 }
 
 impl State {
-    /// Queues notices. Ends the stream of a client with too many unread notices, and notifies the other streams of its
-    /// role.
+    /// Queues notices. Ends the stream of a client with too many unread notices. If this stream was the primary of its
+    /// role, notifies the other streams of the role.
     fn deliver(&mut self, notices: Vec<Notice>) {
         let mut due = VecDeque::from(notices);
         while let Some(Notice { to, message }) = due.pop_front() {
@@ -242,7 +242,8 @@ impl State {
         }
     }
 
-    /// Removes a stream and ends it with this error. Returns the notices for the other streams of its role.
+    /// Removes a stream and ends it with this error. If it was the primary of its role, returns the notices for the
+    /// other streams of the role.
     fn end(&mut self, stream: StreamId, status: Status) -> Vec<Notice> {
         if let Some(inbox) = self.inboxes.remove(&stream) {
             // The queue reserves a place for this error. Sending fails only if the task that serves the client has

@@ -36,8 +36,8 @@ pub struct CarriedState {
 }
 
 impl CarriedState {
-    /// Pairs all arrays and digests of the old program with those of the new program. If the new program lacks an array
-    /// whose content is no longer the initial one, the transfer fails later.
+    /// Pairs the arrays and digests of the old program with those of the new program that have the same P4Info id. If
+    /// the new program lacks an array whose content is no longer the initial one, the transfer fails later.
     pub fn arrays(old: &Binding, new: &Binding) -> Self {
         let mut carried = Self::default();
         for register in old.registers.iter() {
@@ -97,8 +97,9 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Replaces the program that control requests address by `next`, and transfers the state to `next`. Packets run
-    /// meanwhile, except during the final transfer between two packets. The caller has locked `Device::gate`.
+    /// Makes `next` the running program, and transfers to `next` the state of the program that control requests
+    /// address. Packets run meanwhile, except during the final transfer between two packets. The caller has locked
+    /// `Device::gate`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues

@@ -48,7 +48,8 @@ impl PartialEq for Sdn {
 impl Eq for Sdn {}
 
 impl Sdn {
-    /// Sets the width in bits that values have in the program. For types that share names, the smallest width applies.
+    /// Sets the width in bits that names have in the program. For types that share names, the smallest width applies.
+    /// Has no effect on numbers.
     pub fn fit(&self, width: u32) {
         if let Self::Name(names) = self {
             let shared_width = &mut names.table.lock().width;
@@ -292,8 +293,8 @@ impl Types {
         }
     }
 
-    /// Copies the names from another program's types, because this program receives entities that contain their
-    /// numbers.
+    /// Copies the names from another program's types, because this program receives entities that contain the
+    /// names' numbers.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
         for (uri, names) in names.iter() {

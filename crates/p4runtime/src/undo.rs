@@ -1,7 +1,7 @@
 //! Reverts updates, so that a batch takes effect completely or not at all.
 //!
-//! The undo of an update is prepared before the update is made. A failed batch runs its undos in reverse order. An undo
-//! also restores the state that packets and time had changed: counts, meter tokens, idle times, and the insertion
+//! The undo of an update is prepared before the update is applied. A failed batch runs its undos in reverse order. An
+//! undo also restores the state that packets and time had changed: counts, meter tokens, idle times, and the insertion
 //! order, by which the engine chooses between entries of equal priority.
 //!
 //! If updates of a batch change all cells of an array, the cells are saved only once, before the first of these
@@ -41,7 +41,8 @@ impl Saved {
     }
 }
 
-/// Prepares the undo of an update before it is made. `saved` are the arrays that the batch has already saved.
+/// Prepares the undo of an update before the update is applied. `saved` are the arrays that the batch has already
+/// saved.
 ///
 /// # Errors
 /// Fails when the update names an entity that does not exist or cannot be changed.

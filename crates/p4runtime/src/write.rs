@@ -1,4 +1,4 @@
-//! The updates of Write requests, made one by one or as a batch of which all updates or none take effect.
+//! The updates of Write requests, applied one by one or as a batch of which all updates or none take effect.
 
 use crate::entity::{
     Operation, Target, counter, digest, direct, meter, profile, register, replication, table, value_set,
@@ -33,7 +33,7 @@ fn operation_and_entity(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     Ok((operation, entity))
 }
 
-/// Makes one update. A refused update changes nothing, and the names that it introduced are removed.
+/// Applies one update. A refused update changes nothing, and the names that it introduced are removed.
 pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
     let (operation, entity) = operation_and_entity(update)?;
     let before = target.binding.types.checkpoint();
@@ -59,15 +59,15 @@ fn dispatch(target: &mut Target<'_>, operation: Operation, entity: &Entity) -> O
     }
 }
 
-/// Makes updates one by one, and continues after a refused update.
+/// Applies updates one by one, and continues after a refused update.
 pub fn apply_each(target: &mut Target<'_>, updates: &[p4::Update]) -> Vec<Outcome> {
     updates.iter().map(|update| apply(target, update)).collect()
 }
 
-/// A batch of which all updates are made, or none if one is refused.
+/// A batch of which all updates are applied, or none if one is refused.
 pub struct AllOrNone<'u> {
     updates: &'u [p4::Update],
-    /// The undos of the updates made so far.
+    /// The undos of the updates applied so far.
     undos: Vec<Undo>,
     saved: Saved,
     /// The state of the names before the first update.
@@ -77,13 +77,13 @@ pub struct AllOrNone<'u> {
 }
 
 impl<'u> AllOrNone<'u> {
-    /// Returns a batch of which no update is made yet.
+    /// Returns a batch of which no update is applied yet.
     pub fn new(updates: &'u [p4::Update]) -> Self {
         let undos = Vec::with_capacity(updates.len());
         Self { updates, undos, saved: Saved::default(), start: None, refused: None }
     }
 
-    /// Makes at most `count` steps. A step makes one update or, after a refusal, reverts one update. Returns whether
+    /// Makes at most `count` steps. A step applies one update or, after a refusal, reverts one update. Returns whether
     /// the batch is finished.
     pub fn step(&mut self, target: &mut Target<'_>, count: usize) -> bool {
         let types = &target.binding.types;

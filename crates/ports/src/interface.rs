@@ -282,7 +282,8 @@ impl Interface {
         }
     }
 
-    /// Checks whether an interface that went down has been removed or is up again.
+    /// Checks whether an interface that went down has been removed or is up again. Returns [`Received::Lost`] if it has
+    /// been removed, and [`Received::Down`] otherwise; [`Self::was_down`] then returns whether it is still down.
     pub fn check(&mut self) -> Received {
         let Some(socket) = &mut self.socket else { return Received::Lost };
         if matches!(sys::interface_index(&socket.fd, &self.name), Ok(Some(index)) if index == socket.index) {

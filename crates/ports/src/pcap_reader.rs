@@ -61,7 +61,7 @@ impl<R: Read> PcapReader<R> {
     /// Reads the next frame; returns `None` at the end of the file.
     ///
     /// # Errors
-    /// If the file ends within a frame, a frame was captured only in part, or the file cannot be read.
+    /// If the file ends within a frame, a frame is too long or was captured only in part, or the file cannot be read.
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         let mut header = [0; RECORD_HEADER];
         let mut read = 0;

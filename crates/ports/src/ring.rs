@@ -133,7 +133,8 @@ impl Slot<'_> {
         self.header.tp_status & libc::TP_STATUS_COPY != 0
     }
 
-    /// Whether the frame did not fit the slot and the kernel had no memory to queue it at the socket.
+    /// Whether the frame did not fit the slot. If [`Self::is_at_socket`] returns false for such a frame, the kernel had
+    /// no memory to queue the frame at the socket.
     pub fn is_cut(&self) -> bool {
         self.header.tp_snaplen < self.header.tp_len
     }

@@ -102,7 +102,7 @@ pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_in
 }
 
 /// Returns the length in bytes of the longest frame that the interface called `name` can send, including the Ethernet
-/// header. Returns `None` while the interface is down.
+/// header. Returns `None` while the interface is down, and for a name that no interface can have.
 pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
     // SAFETY: the pointer is to a complete `ifreq` with a terminated name. Each of the two requests fills the field

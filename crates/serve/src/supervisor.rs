@@ -17,7 +17,7 @@ const REPORTS: u32 = 6;
 /// systemd does not accept is lost without an error.
 pub struct Supervisor {
     systemd: Option<(UnixDatagram, SocketAddr)>,
-    /// The time between two notifications that the process is alive; `None` if systemd expects none.
+    /// The time between two checks whether the process is alive; `None` if systemd expects no watchdog notifications.
     pause: Option<Duration>,
 }
 

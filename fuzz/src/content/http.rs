@@ -52,7 +52,7 @@ fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     Some((used, false))
 }
 
-/// Returns whether the response is complete, and the offset at which it ends.
+/// Returns whether the response is complete, the offset at which it ends, and whether the connection persists.
 fn response(method: Method, stream: &[u8], step: usize) -> Response {
     let (mut framer, mut before) = (ResponseFramer::new(method), 0);
     for piece in stream.chunks(step) {

@@ -1,6 +1,5 @@
-//! JSON: the fuzzer's bytes are a document. For each value that `serde_json` parses, a rule about this value must
-//! match. Rules must refuse a document that `serde_json` rejects, and a document that has a duplicate name on a rule's
-//! path.
+//! JSON: the fuzzer's bytes are a document. A rule about any leaf that `serde_json` parses must match. Rules must
+//! refuse a document that `serde_json` rejects, and a document that has a duplicate name on a rule's path.
 
 use std::collections::BTreeSet;
 
@@ -87,8 +86,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Collects the paths of all values, each with a condition that the value satisfies. For a number beyond 64 bits the
-/// condition is only `present`, because `serde_json` rounds such a number differently.
+/// Collects the paths of all leaves of a value, each with a condition that the leaf satisfies. For a fraction or a
+/// number beyond 64 bits the condition is only `present`, because `serde_json` rounds such a number differently.
 fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
     let below = |name: String| [steps, &[name]].concat();
     let form = match value {

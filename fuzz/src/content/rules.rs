@@ -1,5 +1,5 @@
-//! The `content:` block: the fuzzer's bytes are its JSON. Accepted rules must reach a decision about requests, and must
-//! report which rules are unreachable.
+//! The `content:` block: the fuzzer's bytes are its JSON. Whether accepted rules decide about a request must not depend
+//! on the size of the pieces in which the request arrives. Rules that are reported as unreachable must exist.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! XML: the fuzzer's bytes are a document. For each value that quick-xml parses, a rule about this value must match.
-//! Rules must refuse a document whose tags do not nest.
+//! XML: the fuzzer's bytes are a document. A rule about any element that quick-xml parses must match. Rules must
+//! refuse a document whose tags do not nest.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;

@@ -145,7 +145,7 @@ impl Http {
     }
 
     /// Handles a chunk of a body. Returns whether the chunk was the last one; returns `None` while the chunk is
-    /// incomplete.
+    /// incomplete. After a malformed chunk the server stops reading.
     fn chunk(&mut self) -> Option<bool> {
         let (line, length) = self.line()?;
         let Ok(size) = usize::from_str_radix(&line, 16) else {

@@ -27,7 +27,7 @@ type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Stat
 /// The `bfrt.json` of the repository's program.
 pub const BFRT: &str = include_str!("../../../p4src/build/tofino/bfrt.json");
 
-/// The `bfrt.json` of the test program `campus.p4`, which has every feature that the repository's program lacks.
+/// The `bfrt.json` of the test program `campus.p4`, which has features that the repository's program lacks.
 pub const CAMPUS: &str = include_str!("../campus/bfrt.json");
 
 /// The tables of the device itself, which do not depend on the program: the tables that the gateway uses, and one table

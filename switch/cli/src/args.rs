@@ -19,7 +19,8 @@ pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
 /// The port numbers that BMv2 accepts for a port without an interface.
 const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
-/// The range of limits on the command line. The largest limit in MiB, converted to bytes, fits into 32 bits.
+/// The range of `--max-connections` and `--max-request-mib`. The largest limit in MiB, converted to bytes, fits into
+/// 32 bits.
 const LIMITS: RangeInclusive<u64> = 1..=4095;
 
 /// The text of `--help`.
@@ -77,7 +78,7 @@ pub struct PortSpec {
     pub interface: String,
 }
 
-/// The format of the trace, which logs the processing of each packet.
+/// The format of the trace, the log of each packet's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceFormat {
     /// One line for each processing step of a packet.
@@ -120,7 +121,8 @@ pub struct Args {
     pub max_connections: Option<usize>,
     /// Limit on the size of a request, in MiB; `None` for the default.
     pub max_request_mib: Option<usize>,
-    /// The port number that connects the controllers; `None` without such a port.
+    /// The number of the CPU port, through which the program and the controllers exchange packets; `None` without a CPU
+    /// port.
     pub cpu_port: Option<u32>,
     /// The value of `egress_spec` that drops a packet.
     pub drop_port: u32,
@@ -138,7 +140,7 @@ pub struct Args {
     pub pcap: Option<PathBuf>,
     /// Warnings about flags that have no effect on this switch.
     pub warnings: Vec<String>,
-    /// If files replace interfaces, the time after which the switch reads them.
+    /// The time after which the switch reads the files that replace its interfaces; `None` if it uses interfaces.
     pub use_files: Option<Duration>,
     /// Whether the switch polls for packets without sleeping.
     pub busy_poll: bool,
@@ -262,7 +264,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
 struct Reading {
     args: Args,
     no_p4: bool,
-    /// Words that are parsed like words after `--`.
+    /// The values of `--to-pass-further`, which are parsed like words after `--`.
     further: Vec<OsString>,
 }
 

@@ -22,8 +22,8 @@ struct Capture {
     path: PathBuf,
     writer: PcapWriter<BufWriter<File>>,
     id: FileId,
-    /// Whether the file's name leads to another file, and no new capture can be started under this name. If so, the
-    /// error has already been logged.
+    /// Whether `path` no longer leads to the file in use, and no new capture can be started there. If so, the error has
+    /// already been logged.
     is_cut_off: bool,
 }
 

@@ -69,7 +69,7 @@ pub struct DataPlane {
     device: Arc<Device>,
     poller: Poller,
     ports: Vec<Port>,
-    /// The index in `ports` of each port number.
+    /// For each port number, the port's index in `ports`; `None` if no port has the number.
     by_number: Vec<Option<usize>>,
     queues: Queues,
     no_such_port: Arc<AtomicU64>,
@@ -79,11 +79,12 @@ pub struct DataPlane {
     busy_poll: bool,
     /// The number of packets traced so far, and the format of the trace.
     traced: Option<(u64, TraceFormat)>,
-    /// The files that replace interfaces. The thread reads them when it starts.
+    /// The capture files whose frames replace those that interfaces receive; `None` without such files, and after their
+    /// reading has begun.
     files: Option<Inputs>,
 }
 
-/// The sink for frames that the program sends, which queues them by port.
+/// A sink that queues the frames that the program sends, by port.
 struct Outputs<'a> {
     ports: &'a mut [Port],
     by_number: &'a [Option<usize>],
@@ -202,7 +203,7 @@ impl DataPlane {
     /// Forwards packets until the thread is stopped.
     ///
     /// # Errors
-    /// Fails if the kernel refuses to let the thread wait, or if an input file is invalid.
+    /// Fails if the kernel refuses to let the thread wait, or if the input files cannot be read.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;
@@ -241,8 +242,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards the frames in the rings of all ports, for at most [`SPINS`] rounds and batches. The caller then queries
-    /// the kernel for other events.
+    /// Forwards the frames in the rings of all ports. Returns after [`SPINS`] rounds over the rings, or earlier if
+    /// [`SPINS`] batches have been forwarded. The caller then queries the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {

@@ -117,7 +117,7 @@ impl Inputs {
     }
 
     /// Starts a thread that reads the inputs. The thread wakes the data plane with `waker` for each frame. The thread
-    /// ends at the end of the inputs, or when the receiver is dropped.
+    /// ends at the end of the inputs, when an input cannot be read, or when the receiver is dropped.
     ///
     /// # Errors
     /// Fails if no thread can be started.

@@ -2,7 +2,7 @@
 //!
 //! A long flag may be abbreviated if only one flag of its section begins with the abbreviation. The sections are the
 //! flags before `--`, and the target's flags after `--`. This switch accepts each flag in both sections. If an
-//! abbreviation matches several flags, the flags of the section that contains the abbreviation take precedence.
+//! abbreviation matches flags of both sections, those of the section that contains the abbreviation take precedence.
 
 /// The section of the command line, before or after `--`, that contains a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The source and destination of a port's packets, which is a network interface or files.
+//! The source and destination of a port's packets: a network interface, or files.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;

@@ -259,8 +259,7 @@ struct Services<'a> {
     pulse: Pulse,
 }
 
-/// Returns whether the data-plane thread still works, and whether the threads that serve controllers can lock the
-/// device.
+/// Returns true if the data-plane thread still works, and the threads that serve controllers can lock the device.
 async fn is_alive(pulse: &mut Pulse, device: &Arc<Device>) -> bool {
     let device = Arc::clone(device);
     tokio::spawn(async move { device.open_streams() + device.ports_up().len() }).await.is_ok() && pulse.beats()

@@ -2,7 +2,7 @@
 //!
 //! The switch queries the kernel only for a program that reads queueing metadata, and at most once per millisecond and
 //! port. The kernel does not report how long a frame waits. The switch estimates the waiting time from the backlog, and
-//! from the rate at which frames have left since the queue was last empty.
+//! from the rate at which frames have left since the kernel first reported waiting frames.
 
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,8 @@ fn open() -> Option<Backlogs> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Queue {
     queried: Option<Instant>,
-    /// The time at which the queue was last empty, and the number of frames that had left by then; `None` while the
-    /// queue is empty.
+    /// The time of the first reply that reported waiting frames, and the number of frames that had left the queue by
+    /// then; `None` while the queue is empty.
     busy: Option<(Instant, u32)>,
     backlog: Backlog,
 }

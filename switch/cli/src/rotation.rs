@@ -48,7 +48,7 @@ struct Open {
     id: FileId,
     /// The time of the last check of the file's name.
     last_lookup: Instant,
-    /// Whether the file's name leads to another file, which cannot be opened.
+    /// Whether the name no longer leads to the file in use, and no file of this name can be opened.
     is_cut_off: bool,
 }
 

@@ -67,7 +67,8 @@ pub enum Op {
     LtS { d: Slot, a: Slot, b: Slot },
     LeS { d: Slot, a: Slot, b: Slot },
     Jump { to: Pc },
-    /// Jumps backwards. Each such jump consumes fuel of the packet, so that processing of every packet ends.
+    /// Jumps backwards. The number of such jumps is limited (each consumes one unit of fuel), so that the processing of
+    /// every packet ends.
     JumpBack { to: Pc },
     JumpIfZero { a: Slot, to: Pc },
     JumpIfNotZero { a: Slot, to: Pc },
@@ -306,8 +307,8 @@ pub enum Case {
 #[derive(Debug, Clone)]
 pub struct Select {
     pub parts: Vec<KeyPart>,
-    /// The value, mask and target of each case. Set only if the key is a single field of up to 64 bits and no case is a
-    /// value set.
+    /// The value, mask and target of each case. Set only if the key is a single unsigned field or lookahead of up to 64
+    /// bits, and no case is a value set.
     pub small: Option<Vec<(u64, u64, Pc)>>,
     pub cases: Vec<Case>,
     pub default: Pc,

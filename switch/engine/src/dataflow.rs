@@ -26,7 +26,8 @@ pub struct World {
     pub constants: HashMap<Slot, u64>,
     /// For each constant value, the first slot that contains the value.
     pub values: HashMap<u64, Slot>,
-    /// The first slot of the statements' temporaries. All slots before it belong to headers.
+    /// The first slot after those of the headers and stacks. From here on, slots are temporaries of statements, action
+    /// parameters and constants.
     pub first_temporary: Slot,
     /// For each slot, the maximum number of bits of its value; 64 if no smaller number is proven.
     pub bits: Vec<u8>,

@@ -16,12 +16,14 @@ pub struct Drops {
     pub empty_multicast: u64,
     /// Clones that were requested for a clone session that does not exist.
     pub unknown_clone_session: u64,
-    /// Packets dropped because they were resubmitted, recirculated or cloned more than `Options::max_passes` times.
+    /// Packets and clones dropped because their frame had already caused `Options::max_passes` further passes by
+    /// resubmission, recirculation or cloning.
     pub too_many_passes: u64,
     /// Digest messages lost because the queue to the control plane was full. The packets themselves are not dropped.
     pub digests_lost: u64,
     /// Packets dropped because the condition of an `assert` or `assume` was false (BMv2 aborts).
     pub assertions: u64,
-    /// Packets dropped because a loop in the parser or in an action exceeded the limit of iterations.
+    /// Packets dropped because ingress or egress made too many backward jumps. (An endless loop in the parser does not
+    /// drop the packet, but is a parser error.)
     pub endless_loops: u64,
 }

@@ -101,6 +101,6 @@ impl Engine {
 /// Returns an array of zeros. It is allocated on the heap, because it is too large for the stack.
 fn fresh_slots() -> Box<Slots> {
     let zeros: Box<[u64]> = vec![0; std::mem::size_of::<Slots>() / 8].into_boxed_slice();
-    // The vector was created with the length of the array.
+    // The vector was created with the length of the array, so the conversion cannot fail.
     zeros.try_into().unwrap_or_else(|_| unreachable!("the length is the array's"))
 }

@@ -38,7 +38,7 @@ pub enum ControlError {
     /// The index exceeds the array.
     #[error("out of range: {0}")]
     OutOfRange(String),
-    /// The table or the profile already has the declared number of entries or members.
+    /// The table, profile or value set would exceed its limit on entries, members or values.
     #[error("resource exhausted: {0}")]
     ResourceExhausted(String),
     /// Another object still refers to the object: for example, a group to a member, or an entry to a group.

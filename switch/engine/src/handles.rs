@@ -4,7 +4,7 @@
 //! BMv2 gives a member the smallest free number as its handle (`bm_sim`'s `HandleMgr`). PI, BMv2's P4Runtime library,
 //! represents a member with weight W in a group as W members of BMv2 (`ActionProfAccessManual`). PI creates the
 //! additional members (copies) when a group first needs them, and deletes them when no group needs them any more.
-//! Copies therefore follow all members that existed before them.
+//! Copies therefore follow all members that existed before them, unless the copies reuse handles that became free.
 
 use std::collections::{BTreeMap, BTreeSet};
 

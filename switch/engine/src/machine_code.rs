@@ -20,7 +20,7 @@ pub struct MachineCode {
     pub fast_path: Entry,
     /// Whether the stage with this number has any code.
     pub nonempty: [bool; 5],
-    /// Whether the program reads the number of frames that wait at a port.
+    /// Whether the program reads the backlog of a port: the number of waiting frames, or their waiting time.
     pub reads_backlog: bool,
     /// The function that sets the initial values; `None` if the initial values must be copied instead.
     pub fresh: Option<Fresh>,

@@ -7,8 +7,8 @@ pub struct Options {
     pub drop_port: u32,
     /// The seed of `random()`.
     pub seed: u64,
-    /// The maximum number of passes of a packet through the pipeline after its first pass. A packet that is
-    /// resubmitted, recirculated or cloned more often is dropped and counted.
+    /// The maximum number of passes through the pipeline that a received frame may cause after its first pass, by
+    /// resubmission, recirculation or cloning. Packets that need further passes are dropped and counted.
     pub max_passes: u32,
     /// The maximum number of digest messages that wait for the control plane. Further messages are dropped and counted.
     pub max_digests: usize,

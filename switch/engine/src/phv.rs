@@ -15,7 +15,7 @@ pub struct WordField {
     pub signed: bool,
 }
 
-/// Up to eight consecutive bytes of a header that contain complete fields only.
+/// Up to eight consecutive bytes of a header. They contain complete fields, or a part of one field wider than 64 bits.
 #[derive(Debug, Clone)]
 pub struct Word {
     pub bytes: u8,
@@ -57,7 +57,7 @@ impl Head {
         &self.bytes[..self.length]
     }
 
-    /// Returns the address of the first byte for machine code, which never writes more than `most` bytes.
+    /// Returns the address of the buffer's first byte, for machine code, which never writes beyond the buffer.
     pub fn start(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr()
     }

@@ -38,7 +38,7 @@ pub struct Pass<'a> {
     pub head: &'a mut Head,
     /// The frame's ingress port.
     pub port: u32,
-    /// The number of passes that have been made after the first pass.
+    /// The number of passes that have been made after the first pass, to compare with `Options::max_passes`.
     pub budget: u32,
 }
 
@@ -140,7 +140,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Runs the parser, verifies the checksums, and writes the results to the metadata.
+    /// Runs the parser, verifies the checksums, and writes the results to the metadata. Returns an error if the packet
+    /// is dropped because of a failed assertion.
     fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
         self.m.position = 0;
         self.m.refuel();
@@ -149,7 +150,7 @@ impl Pass<'_> {
     }
 
     /// Performs the steps after the parser: writes the parser's error, if any, to the metadata and verifies the
-    /// checksums.
+    /// checksums. Returns an error if the packet is dropped because of a failed assertion.
     fn parsed(&mut self, ran: Result<(), Stop>, frame: &[u8]) -> Result<(), ()> {
         let error = match ran {
             Ok(()) => self.p.errors.no_error,

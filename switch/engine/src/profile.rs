@@ -136,8 +136,8 @@ impl ProfileState {
         }
     }
 
-    /// Returns the action that an entry runs, or `None` if its group is empty. `hash` or `rng` is used only for a
-    /// choice between several members.
+    /// Returns the action that an entry runs, or `None` if its group is empty. `hash` or `rng` is used only if the
+    /// entry refers to a group or contains a one-shot group.
     #[inline]
     pub fn resolve<'a>(&'a self, bound: &'a Bound, rng: &mut Rng, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
         // BMv2 uses only 32 bits of the hash.

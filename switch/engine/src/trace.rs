@@ -1,4 +1,4 @@
-//! The trace of a packet, which contains the events of its processing in the pipeline.
+//! The trace of a packet: the events of its processing in the pipeline.
 
 /// An event in the trace of a packet. The events of a trace are in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq)]

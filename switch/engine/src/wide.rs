@@ -2,9 +2,9 @@
 //! expressions whose exact intermediate values exceed 64 bits.
 //!
 //! An expression becomes a sequence of steps without branches. A choice computes both of its alternatives, which is
-//! correct because no step can fail or has side effects. Each step writes a row of scratch words whose length is fixed
-//! when the program is loaded ([`compile`]), so a packet needs no allocation. A row is an integer in two's complement,
-//! least significant word first.
+//! correct because steps cannot fail and have no side effects. Each step writes a row of scratch words whose length is
+//! fixed when the program is loaded ([`compile`]), so a packet needs no allocation. A row is an integer in two's
+//! complement, least significant word first.
 
 mod compile;
 mod divide;
@@ -53,7 +53,7 @@ enum Step {
         d: Row,
         a: Row,
     },
-    /// The value, read as a signed number in two's complement of `width` bits.
+    /// The low `width` bits of `a`, read as a signed number in two's complement.
     Wrap {
         d: Row,
         a: Row,

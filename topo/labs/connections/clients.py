@@ -122,7 +122,7 @@ class Clients:
             out = out[waiting[out]]
 
     def _take(self, waiting: NDArray[np.bool_], answered: Callable[[Segments, Which], NDArray[np.bool_]]) -> Which:
-        """Receive segments; return the waiting connections that these segments answer."""
+        """Receive segments and record faults; return the waiting connections that the segments answer or reset."""
         received = self._wire.receive(TICK_S)
         if not len(received):
             return np.zeros(0, np.int64)

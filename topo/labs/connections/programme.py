@@ -129,8 +129,8 @@ def exact(phase: Mapping[str, Any]) -> bool:
 def bounded(phase: Mapping[str, Any]) -> bool:
     """Return whether the switch counts every move of a connection's SYNs to another server.
 
-    The switch may count more moves than the observer, at most one per packet that the switch drops. If the switch drops
-    the first SYN of a port's next connection, the switch counts the repeated SYN as a further move.
+    The switch may count more moves than the observer, at most one per packet that it drops for lack of a server: if
+    this packet is the first SYN of a port's next connection, the switch counts the repeated SYN as a further move.
     """
     return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
 

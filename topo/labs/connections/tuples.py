@@ -43,8 +43,8 @@ class Tuples:
         return np.where(self._keys[positions] == keys, positions, -1)
 
     def places(self, slots: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Return each connection's slot in way 1 of the table, slot in way 2, and fingerprint; ``slots``: number of
-        slots per way."""
+        """Return each connection's slots in the table, by the first and by the second hash function (way), and its
+        fingerprint; ``slots``: number of slots per way."""
         slot_1, slot_2, fingerprint = _hashes(self.client, self.port, self.service, self.service_port)
         return slot_1 % slots, slot_2 % slots, fingerprint % (1 << FINGERPRINT_BITS)
 

@@ -67,7 +67,7 @@ class Results:
         return checks(self.results, self._planned)
 
     def write(self) -> None:
-        """Write summary.json, details.json and the pictures."""
+        """Write summary.json, details.json, checks.json, table.txt and the pictures."""
         # The import of matplotlib takes a second, so it is delayed until the pictures are drawn.
         from topo.labs.crowds.plot import draw  # noqa: PLC0415
 
@@ -142,7 +142,7 @@ def require_log(runs: Sequence[Planned]) -> None:
 
 
 def compression(text: str) -> float:
-    """Parse the time compression k; raise ArgumentTypeError if it is out of range."""
+    """Parse the time compression k; raise ArgumentTypeError if it is no number or out of range."""
     try:
         k = float(text)
     except ValueError:
@@ -153,7 +153,7 @@ def compression(text: str) -> float:
 
 
 def part_lost(text: str) -> float:
-    """Parse a percentage and return it as a share; raise ArgumentTypeError if it is out of range."""
+    """Parse a percentage and return it as a share; raise ArgumentTypeError if it is no number or out of range."""
     try:
         percent = float(text)
     except ValueError:

@@ -51,7 +51,8 @@ def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Setting
     """Delay the packets of every client host by the host's distance divided by k; return a description of how delay and
     loss are made.
 
-    `interfaces` maps each client host to the interface of router r1 towards that host.
+    `interfaces` maps each client host to the interface of router r1 towards that host. A kernel with neither netem nor
+    TUN devices delays nothing.
     """
     lossless = ", without the loss that was asked for: that needs netem" if settings.loss else ""
     delays_s = {interfaces[host.name]: host.round_trip_s / settings.k for host in CLIENTS}

@@ -48,7 +48,7 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """The directory of the run's records, below the results."""
+        """Name of the run, and of the directory of its records."""
         return f"{self.scenario.name}/{self.variant.name}"
 
     @property

@@ -293,8 +293,8 @@ def switch_packets(directory: Path) -> Mapping[str, int] | None:
 
 
 def conditions(directory: Path) -> str:
-    """Return a line of text that describes the conditions of a run: how the distances are made, and the TCP settings of
-    the hosts."""
+    """Return a line of text that describes the conditions of a run: how the distances are made, the TCP settings of the
+    hosts, and the request log, if one was replayed."""
     meta = json.loads((directory / META).read_text())
     settings = Settings(**meta["settings"])
     return (

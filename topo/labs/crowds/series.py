@@ -59,8 +59,8 @@ def settings_for(period_s: float, k: float) -> Settings:
 
 
 def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
-    """Return a row of the table: CPU in seconds per second, memory in MB, and requests per second at the compressed
-    scale."""
+    """Return the row of one detection interval T: CPU in seconds per second, memory in MB, and requests per second of
+    the compressed lab run."""
     costs = {
         f"{process}_{unit}_{when}": round(getattr(figures, f"{process}_{unit}"), digits)
         for unit, digits in (("cpu", 4), ("mb", 1))
@@ -96,7 +96,8 @@ def _overhead(k: float) -> Iterator[tuple[str, str, Settings, Callable[[Records]
 
 
 def phase_row(phase: float, records: Records, k: float) -> Row:
-    """Return a row of the table, with rates and times converted to the scale of Chen & Heidemann's experiments."""
+    """Return the row of one phase. Limits are divided by the compression ``k``, which gives them the scale of Chen &
+    Heidemann's experiments."""
     crowd, quiet = figures(records, records.window()), figures(records, records.quiet())
     limits = [row.limit_per_s for row in records.rows if not math.isnan(row.limit_per_s)]
     return {

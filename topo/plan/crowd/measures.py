@@ -1,8 +1,8 @@
 """Computation of Chen & Heidemann's figures from a run's raw records, by pure functions.
 
 Rates, times and bytes are as measured, with time compressed by k; rates divided by k have the published scale. Unless
-stated otherwise, figures apply to the window from one interval after the alarm to the end of the run; without an alarm,
-from one interval after the onset.
+stated otherwise, figures apply to the window from one interval after the alarm to the end of the run. If no alarm was
+raised, or the run has no flash-crowd control, the window begins one interval after the onset.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Records:
     """Memory limit of the slow server, in bytes."""
 
     def alarm_s(self) -> float | None:
-        """Return the time of the crowd's alarm, which is the first alarm after the onset; None without a crowd or
-        without such an alarm."""
+        """Return the time of the crowd's alarm, which is the first alarm after the onset; None if the run has no
+        crowd or no such alarm."""
         if not self.crowd:
             return None
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)

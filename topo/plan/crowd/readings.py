@@ -73,7 +73,7 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def at(samples: Sequence[Sample], time_s: float) -> Sample:
-    """Return the first sample at or after a time, else the last sample. Raises ValueError without samples."""
+    """Return the first sample at or after a time, else the last sample. Raises ValueError if `samples` is empty."""
     if not samples:
         raise ValueError("no samples")
     return next((sample for sample in samples if sample.time_s >= time_s), samples[-1])

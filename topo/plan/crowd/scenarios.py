@@ -1,6 +1,6 @@
 """Plans of flash-crowd runs: settings, loads (scenarios), and treatments of the load (variants).
 
-Values are those of Chen & Heidemann unless marked as values of this lab; times and rates are before compression.
+Values that Chen & Heidemann publish are used; other values are of this lab. Times and rates are before compression.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Settings:
     patience_s: float = 60.0
     """Mean seconds after which a client considers giving up (`draw_wait`; section 7.6.1)."""
     bulk_bit_per_s: float = 327e3
-    """Rate of the bulk transfer from the bystander's server without a crowd (section 8.6)."""
+    """Rate of the bulk transfer from the bystander's server while there is no crowd (section 8.6)."""
     web_per_s: float = 5.0
     """Requests to the bystander per second (Chen & Heidemann: "less than 20")."""
     rto_min_s: float = 0.2

@@ -16,7 +16,7 @@ from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
-"""Seconds (not compressed) at the beginning of the load without requests. Otherwise the few requests at the end of the
+"""Seconds (not compressed) without requests at the beginning of the load. Otherwise the few requests at the end of the
 controller's first interval would become the controller's first estimate of the usual rate."""
 
 
@@ -36,8 +36,8 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
     """Return the requests of the log that the settings name, for the duration of the load. The log's crowd begins at
     the load's onset.
 
-    Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or is too
-    short.
+    Raises LogFormatError, with the file and the remedy, for a file that does not exist, has another format, or
+    does not cover the load.
     """
     path, begin = Path(settings.log), settings.log_onset_s - settings.onset_s
     end, last = begin + settings.seconds, -math.inf
@@ -79,8 +79,8 @@ def bystander_requests(settings: Settings) -> Iterator[Request]:
 
 
 def write_logs(directory: Path, crowds: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
-    """Write a request log, with compressed times, for each client host; return the files by host. All requests of a
-    client are on the same host."""
+    """Write a request log, with compressed times and without the requests of the first SILENCE_S seconds, for each
+    client host; return the files by host. All requests of a client are on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
     for request in heapq.merge(crowds, bystander, key=lambda item: item.time_s):
         if request.time_s < SILENCE_S * k:

@@ -77,7 +77,7 @@ def start(
 
     `program`: the options that name the P4 program (`["--no-p4"]`, or a JSON file with its flags). `flags`: options of
     the target. `name`: the switch's name in error messages. The name of the binary determines whether the switch is
-    BMv2. Raises SetupError.
+    BMv2. Raises SetupError if the process cannot be started.
     """
     # BMv2 and the embedded switch both accept a Unix socket for gRPC, which cannot collide with another program's port.
     # The kernel limits the socket's path to 107 bytes.
@@ -96,8 +96,8 @@ def start(
 
 
 class Pipes:
-    """Named pipes into a switch. They are also open for reading, so that opening a pipe does not wait for the other
-    side."""
+    """Named pipes into a switch. They are also open for reading, so that opening a pipe does not wait for the
+    switch."""
 
     def __init__(self, paths: dict[int, Path], header: bytes) -> None:
         self._ends: dict[int, int] = {}

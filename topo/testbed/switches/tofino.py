@@ -77,8 +77,8 @@ def _huge_pages() -> Generator[None]:
 
 
 def configuration(pipeline: Path) -> str:
-    """Return the driver's configuration: that of p4c in the program's folder, with absolute paths. Raises SetupError if
-    p4c's configuration is missing."""
+    """Return the driver's configuration: the one that p4c wrote into the program's folder, with absolute paths. Raises
+    SetupError if p4c's configuration is missing."""
     path = pipeline / "sluice.conf"
     if not path.is_file():
         path = next(pipeline.glob("*.conf"), path)  # the folder contains a program with another name
@@ -111,8 +111,8 @@ class Tofino(Kind):
         device_id: int = 1,
         target: Sequence[str] = (),
     ) -> list[str]:
-        """Return the gateway's command line. It has no ports and no P4 program, because the model has the ports and the
-        driver the program."""
+        """Return the gateway's command line, after writing the file that sets the speed of each port. The line names no
+        interfaces except that of the CPU port, and no P4 program: model and driver receive these."""
         del program, target
         file = endpoints.folder / "ports.toml"
         file.write_text("".join(f'[ports.{port}]\nspeed = "{SPEED}"\n' for port in sorted({*ports, CPU_PORT})))

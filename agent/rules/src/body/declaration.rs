@@ -4,9 +4,10 @@
 use super::xml::is_white;
 use crate::charset::Charset;
 
-/// Returns the character set that a processing instruction declares. `instruction` is its text without angle brackets
-/// and question marks, such as `xml version="1.0" encoding="..."`. For a malformed declaration, or a version other than
-/// 1.0, returns `Charset::Other`: XML 1.1 has other line ends (section 2.11 of XML 1.1), which change names and values.
+/// Returns the character set that a processing instruction declares; UTF-8 if it declares none. `instruction` is its
+/// text without angle brackets and question marks, such as `xml version="1.0" encoding="..."`. For a malformed
+/// declaration, or a version other than 1.0, returns `Charset::Other`: XML 1.1 has other line ends (section 2.11 of XML
+/// 1.1), which change names and values.
 pub(super) fn declared(instruction: &[u8]) -> Charset {
     let Some((target, rest)) = instruction.split_at_checked(3) else { return Charset::Utf8 };
     if !target.eq_ignore_ascii_case(b"xml") || rest.first().is_some_and(|&byte| !is_white(byte)) {
@@ -15,7 +16,7 @@ pub(super) fn declared(instruction: &[u8]) -> Charset {
     charset(rest).unwrap_or(Charset::Other)
 }
 
-/// Returns the declared character set; none if the declaration is malformed.
+/// Returns the declared character set, UTF-8 by default; none if the declaration is malformed.
 fn charset(mut rest: &[u8]) -> Option<Charset> {
     let mut declared_charset = None;
     loop {

@@ -76,8 +76,8 @@ impl Form {
         Flow::Continue(())
     }
 
-    /// Checks the characters of a name or value that rules compare: in a character set other than UTF-8, the parser
-    /// understands only ASCII.
+    /// Ends the parsing if a rule may still refuse the form, and this name or value contains characters that the parser
+    /// does not understand: in a character set other than UTF-8, it understands only ASCII.
     fn check(&self, text: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         if self.charset == Charset::Utf8 || text.is_ascii() {
             Flow::Continue(())

@@ -24,7 +24,8 @@ pub(crate) enum Reader {
 
 impl Reader {
     /// Creates the parser for a body of type `media`, and marks as final the fields that a body of this type cannot
-    /// have. Returns `None` if no rule has a condition on this type, or if the body's character set is not supported.
+    /// have. Returns `None` if no rule has a condition on this type, or if this crate does not parse the type or its
+    /// character set.
     pub(crate) fn new(media: Media, evaluation: &mut BodyEvaluation) -> Option<Reader> {
         let rules = evaluation.rules;
         let depth = rules.limits.depth;

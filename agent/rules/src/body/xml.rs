@@ -47,8 +47,8 @@ enum State {
     Open,
     /// After `<!`: a comment, CDATA or a DOCTYPE follows.
     Declaration,
-    /// In a comment; the number counts the last hyphens in a row, up to 2. (The scanner of quick-xml 0.42 mistakes two
-    /// hyphens in different pieces for adjacent ones.)
+    /// In a comment; the number counts the last hyphens in a row, up to 2. (This parser finds the end of a comment
+    /// itself, because the scanner of quick-xml 0.42 takes two hyphens in different pieces for adjacent ones.)
     Comment(u8),
     /// In CDATA; the number counts the last closing brackets in a row, up to 2.
     Cdata(u8),
@@ -198,7 +198,7 @@ impl Xml {
     }
 
     /// Resolves the character and entity references in the text since the last markup. Other bytes stay unchanged, in
-    /// any encoding.
+    /// any encoding. Returns false if a reference is malformed or unknown.
     fn resolve(&mut self) -> bool {
         if memchr::memchr(b'&', &self.text[self.raw..]).is_some() {
             let raw = self.text.split_off(self.raw);
@@ -381,7 +381,7 @@ fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends of a text.
+/// Removes white space at the start and end of a text, as XML defines it (section 2.3: without the form feed).
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
         && is_white(*first)

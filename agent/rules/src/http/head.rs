@@ -75,7 +75,7 @@ pub(crate) enum Media {
     Xml(Charset),
     Json(Charset),
     Form(Charset),
-    /// A compressed body, whose content is not matched.
+    /// A compressed or otherwise encoded body, whose content is not matched.
     Encoded,
     /// A multipart form, whose content is not matched. Each part may be an XML document.
     FormParts,
@@ -86,7 +86,8 @@ pub(crate) enum Media {
 }
 
 impl Media {
-    /// Returns whether rules have conditions on values that a body of this type may contain.
+    /// Returns whether rules have conditions on values that a body of this type may contain. True for every encoded
+    /// body.
     pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
@@ -105,7 +106,7 @@ pub(crate) struct Head {
     pub media: Media,
 }
 
-/// Parses a complete head. Adds the values of the fields that rules have conditions on to `values`.
+/// Parses a complete head. Adds to `values` the values of the fields on which rules have conditions.
 pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -157,8 +158,8 @@ struct Line<'h> {
 }
 
 impl<'h> Line<'h> {
-    /// Returns the host that the request is for. If an absolute target contains the host, a `Host` field has to contain
-    /// the same host.
+    /// Returns the host that the request is for. If the target contains a host (an absolute target, or that of
+    /// CONNECT), a `Host` field has to contain the same host.
     fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
         if self.minor == 1 && field.is_none() {
             return bad("there is no Host");
@@ -231,7 +232,8 @@ fn enter_line(rules: &RuleSet, line: &Line, host: Option<&[u8]>, values: &mut Va
     Ok(())
 }
 
-/// Splits a text at the first byte `mark`, and returns the texts before and behind this byte.
+/// Splits a text at the first byte `mark`, and returns the texts before and behind this byte. If there is no such byte,
+/// the second text is empty.
 pub(crate) fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
     memchr::memchr(mark, text).map_or((text, b""), |at| (&text[..at], &text[at + 1..]))
 }

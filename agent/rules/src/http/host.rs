@@ -24,8 +24,8 @@ pub(crate) fn host(authority: &[u8]) -> Result<&[u8], Fault> {
     Ok(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// Splits an absolute target (`http://host/path`) into the authority and the remaining text. None if the target is not
-/// absolute.
+/// Splits an absolute target with the scheme http or https (`http://host/path`) into the authority and the rest, which
+/// begins with `/` or `?` or is empty. None for every other target.
 pub(crate) fn absolute(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let scheme = memchr::memmem::find(target, b"://")?;
     let known = target[..scheme].eq_ignore_ascii_case(b"http") || target[..scheme].eq_ignore_ascii_case(b"https");

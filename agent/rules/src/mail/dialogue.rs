@@ -41,8 +41,8 @@ impl Dialogue {
         Dialogue { facts, started: false, at: 0, scanned: 0, pending_reply: Vec::new(), responder }
     }
 
-    /// Returns the bytes of memory in use. Lines are stored to repeat them to a server; their length is at most that of
-    /// all bytes read.
+    /// Returns an upper bound for the bytes of memory in use. The dialogue stores those lines that it will repeat to a
+    /// server; together they are no longer than `at`, the number of bytes read.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Dialogue>() + self.at
     }
@@ -69,7 +69,7 @@ impl Dialogue {
         }
     }
 
-    /// Returns the offset of the first byte after the current line.
+    /// Returns the offset of the first byte after the current line; none while the line is incomplete.
     fn line_end(&mut self, stream: &[u8]) -> Option<usize> {
         let from = self.scanned.max(self.at);
         let end = memchr::memchr(b'\n', &stream[from..]).map(|end| from + end + 1);

@@ -56,8 +56,8 @@ impl Evaluator<'_> {
         self.evaluation(sent).give_up(self.rules)
     }
 
-    /// Returns the rules' outcome for a user with several names; the first name owns the mailbox. The rules are
-    /// evaluated for each name, and a refusal for any name counts.
+    /// Returns the rules' outcome for a user with several names. The rules are evaluated for each name. A refusal for
+    /// any name counts; otherwise the outcome for the first name, which owns the mailbox.
     pub(super) fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
         let field = self.rules.lookup.user;
         let outcome = |user| self.conclude(SentFields { values: vec![(field, user)], ..SentFields::default() });

@@ -15,7 +15,7 @@ pub(super) struct Imap {
     command: Option<Command>,
 }
 
-/// A command with literals.
+/// A command, which may contain literals.
 #[derive(Debug)]
 struct Command {
     /// Offset of the command's first byte in the client's stream.
@@ -160,8 +160,8 @@ fn malformed(command: &[u8]) -> LineAction {
     LineAction::Reply([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
 }
 
-/// Processes a command that hides the user, so that the rules decide without a name. Returns none if a rule on the user
-/// may refuse.
+/// Processes a command that hides the user: the rules decide without the user's name. Returns none if a rule on the
+/// user may refuse.
 fn opaque(evaluator: &Evaluator, line: Line) -> Option<LineAction> {
     Some(LineAction::Forward(evaluator.give_up(&SentFields::default())?, Vec::new(), line.start))
 }

@@ -17,8 +17,8 @@ pub(super) enum LineAction {
         /// The answer that is sent after the last of these bytes.
         reply_behind: Vec<u8>,
     },
-    /// The agent opens a connection to a server and repeats these commands. Then it forwards the client's stream from
-    /// this offset on.
+    /// The rules have decided. Unless this outcome is a refusal, the agent opens a connection to a server and repeats
+    /// these commands. Then it forwards the client's stream from this offset on.
     Forward(Outcome, Vec<ReplayCommand>, usize),
     /// The client ends the dialogue. The agent sends this text and closes the connection.
     Quit(&'static str),

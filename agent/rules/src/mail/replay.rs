@@ -49,7 +49,7 @@ pub enum ReplayStatus {
     /// The server refuses a command that the agent has accepted. The caller sends `reply` to the client and closes the
     /// connection.
     Failed {
-        /// The server's own answer, if the client can interpret it.
+        /// The server's own answer, as far as the client can interpret it, and in IMAP a line that ends the dialogue.
         reply: Vec<u8>,
     },
 }

@@ -411,8 +411,8 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     (most as f64 / LIMIT as f64, "more".to_owned())
 }
 
-/// The memory of a decider stays below 12 times `limits.body`. The bodies contain names, tags and texts as long as the
-/// body, as many values as possible, selected by several paths, and the deepest nesting.
+/// The memory of a decider stays below 12 times `limits.body`. Each body is an extreme case: a name, tag or text as
+/// long as the body, as many values as possible, values that several paths select, or the deepest nesting.
 #[test]
 fn memory_for_a_body_is_bounded() {
     let on = |field: &str, paths: &[&str]| {

@@ -115,7 +115,7 @@ fn smtp_a_mails_text_is_no_command() {
     conversation.client_sends("DATA\r\n");
     conversation.client_sends("MAIL FROM:<mallory@b>\r\n");
     assert_eq!(conversation.server_sends("554 no\r\n"), REFUSED);
-    // Servers differ in where these texts end, so they are refused.
+    // Servers differ in where each of the following mails ends, so each is refused.
     for text in ["a\n.\nMAIL FROM:<mallory@b>\r\n", "a\r\n.\nMAIL", "a\r.\rMAIL"] {
         let mut conversation = mailing();
         conversation.client_sends("DATA\r\n");

@@ -15,7 +15,7 @@ use super::switch::{AGENT_MAC, SWITCH_MAC};
 pub const OF_A: u16 = 31;
 /// The number of a server in group `b` only.
 pub const OF_B: u16 = 32;
-/// The number of a server in both groups.
+/// The number of a server in the groups `a` and `b`.
 pub const OF_BOTH: u16 = 33;
 
 pub const FACTS: Facts = Facts {
@@ -64,6 +64,7 @@ pub fn client_hello() -> Vec<u8> {
 
 impl Harness {
     /// Passes a segment of the client to the engine, with the header that the data plane adds for guessed connections.
+    /// `at` and `received` mean the same as for [`Harness::client`].
     pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)

@@ -209,7 +209,8 @@ impl Harness {
         self.sends(head, &options[..length], b"")
     }
 
-    /// Lets every server refuse the connection, and returns the outputs after the last refusal.
+    /// Lets every server refuse the connection, and returns the outputs after the last refusal. `has` is the number of
+    /// the client's bytes that the refusals acknowledge.
     pub fn refuses_all(&mut self, has: u32) -> Vec<Output> {
         let mut outputs = Vec::new();
         for _ in 0..4 {

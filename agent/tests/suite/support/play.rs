@@ -44,8 +44,8 @@ pub fn flags(rng: &mut Rng, usual: u8, percent: u64) -> u8 {
     if rng.percent(percent) { usual ^ odd } else { usual }
 }
 
-/// Returns which bytes of a text are sent: in `percent` percent of the cases the next bytes, otherwise earlier or later
-/// ones.
+/// Returns which bytes of a text of `length` bytes are sent: in `percent` percent of the cases the bytes from the
+/// offset `sent` on, otherwise bytes from a random offset on. If they begin at `sent`, advances `sent` to their end.
 pub fn pick_range(rng: &mut Rng, sent: &mut usize, length: usize, max_length: u64, percent: u64) -> Range<usize> {
     let start = if rng.percent(percent) { *sent } else { rng.below(length as u64) as usize };
     let end = (start + rng.below(max_length) as usize).min(length);

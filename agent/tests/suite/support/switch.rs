@@ -138,7 +138,7 @@ impl Switch {
         }
     }
 
-    /// Creates a slot for a client's SYN, if the client's last server is recorded.
+    /// Creates a slot for a client's SYN that has none, if the client's last server is recorded.
     fn claim(&mut self, headers: &Headers, packet: &[u8]) {
         let is_vacant = self.slots.get(&headers.source).is_none_or(|slot| slot.has_ended);
         let Some(&(server, is_guess)) = self.remembered.get(headers.source.ip()) else { return };

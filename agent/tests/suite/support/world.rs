@@ -231,7 +231,7 @@ impl World {
         self.client_host.sockets.get_mut(self.clients[client].socket)
     }
 
-    /// Lets time pass until no packet is in transit and no timer is pending, or until `until` holds.
+    /// Lets time pass until `until` holds, at most 2000 s.
     pub fn run(&mut self, until: impl Fn(&World) -> bool) {
         self.run_for(2_000_000_000_000, until);
     }
@@ -364,7 +364,8 @@ impl World {
 }
 
 impl Server {
-    /// Lets the server's sockets listen, and answers complete requests by [`response`].
+    /// Lets the server's sockets listen, and answers received bytes: by the responder if there is one, otherwise each
+    /// complete request by [`response`].
     fn answer(&mut self) {
         for handle in self.sockets.clone() {
             let socket = self.host.sockets.get_mut::<Socket<'_>>(handle);

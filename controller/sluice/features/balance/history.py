@@ -28,7 +28,7 @@ def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, di
 
 
 def _until(file: BinaryIO, unix_s: float) -> int:
-    """Return the offset of the first line with a later time, or of one of the two lines after it."""
+    """Return an offset that follows all lines up to a time, and at most two later lines."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while high - low > 1:
         middle = (low + high) // 2

@@ -70,7 +70,7 @@ async def spill_once(world: World, views: Views, link: Link, now_s: float) -> No
 def _report_changes(
     world: World, service: Service, view: ServiceView, open_now: Mapping[int, int], now_s: float
 ) -> None:
-    """Report the servers that have become full, and those that have had room for ROOM_S."""
+    """Report as events that servers, or all servers of the service, have become full or have had room for ROOM_S."""
     full = view.full | ({SERVICE} if view.refuses else frozenset[int]())
     filled = full - view.reported_full.keys()
     view.reported_full |= dict.fromkeys(full, now_s)

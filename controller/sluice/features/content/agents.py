@@ -44,9 +44,9 @@ INTERVAL_S = 0.5
 DEAD_S = 2.0
 """Seconds without a report after which an agent counts as absent, by watched time (`loops.watchedtime`)."""
 LAST_S = 2 * DEAD_S
-"""Seconds without a report after which all agents of a service count as absent at once, while their connections are
-open. The cause may be the controller itself, so it contacts each agent once more over a new connection before it gives
-up."""
+"""Seconds without a report after which an agent counts as absent if its connection is open and all other agents of the
+service would be absent too. The cause may be the controller itself, so it has time to contact each agent once more over
+a new connection."""
 SHARE_AGAIN_S = 60.0
 """Seconds after which the controller repeats to an agent what other agents have learned. The agent forgets this after
 ten minutes."""
@@ -60,10 +60,10 @@ class AgentView:
 
     control: str
     since_s: float
-    """Time, by the event loop's clock, of the last report by which the agent serves all its services. Before the first
-    such report it is the time at which the controller began to listen to the agent."""
+    """Time, by the event loop's clock, of the last report that listed all services that the agent is to serve. Before
+    the first such report it is the time at which the controller began to listen to the agent."""
     has: bytes | None = None
-    """The serialized configuration that the agent last accepted or refused; None before the first."""
+    """The serialized configuration that the agent last accepted or refused; None before its first configuration."""
     report: Report | None = None
     """The newest report; None while the agent does not answer."""
     error: str = ""
@@ -268,7 +268,8 @@ class Agents:
     # -- which agents are absent
 
     async def _judge(self, link: Link) -> None:
-        """Let the switch use the agents that serve. Never returns. Raises SwitchError."""
+        """Decide repeatedly which agents are absent or leaving, and let the switch send clients only to the others.
+        Never returns. Raises SwitchError."""
         while True:
             away = self._away()
             changed = away != self._state.away

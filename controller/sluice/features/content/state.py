@@ -35,9 +35,9 @@ class ContentState:
 
     @property
     def unread(self) -> dict[int, dict[int, int]]:
-        """Weights of the servers that get new connections, whose requests no agent reads, for each service without any
-        agent (as State.unread). The setting `without_agents` of a service selects these servers. Without this setting
-        there are no such servers.
+        """For each service without any agent: the weights of the servers that get its new connections, although no
+        agent reads the requests (as State.unread). The service's setting `without_agents` selects these servers; if it
+        is not set, no server gets connections.
         """
         plan, views = self._world.plan, self._world[Balance].views
         groups = {service.name: service.id for service in plan.services}

@@ -32,7 +32,7 @@ LIFE_S = 3600.0
 EVERY_S = 10.0
 """Seconds between two writes of the file. The interval is short so that a crash loses little."""
 _MARK = b'{"sluice": "baseline"'
-"""The first bytes of a baseline file. A file with other first bytes is not overwritten."""
+"""The first bytes of a baseline file. A file that begins with other bytes is not overwritten."""
 _MOST_BYTES = 1 << 20
 
 _Number = Annotated[float, Field(ge=0)]

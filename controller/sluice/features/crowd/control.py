@@ -39,9 +39,10 @@ async def control(
     The usual traffic is saved in the file ``baseline``, if any.
 
     Flows are read several times per interval, because another flow can take over a flow's register cell soon after the
-    flow has ended. Requests and the servers' counts are read at the end of the interval. Nothing is learned from an
-    interval with a late reading. When the task restarts after a reload, it keeps the times at which its intervals were
-    to end, as balancing does.
+    flow has ended. Requests are read at the end of the interval and, while the switch samples packets, together with
+    the flows. The servers' counts are read only at the end of the interval. Nothing is learned from an interval with a
+    late reading. When the task restarts after a reload, it keeps the times at which its intervals were to end, as
+    balancing does.
     """
     loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)

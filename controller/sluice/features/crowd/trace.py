@@ -22,7 +22,7 @@ class NewsTrace:
     """Appends rows to a file, which log rotation may rename. The first line of a file names the columns."""
 
     def __init__(self, path: str | Path | None) -> None:
-        """Open the file. Raises OSError if it cannot be opened."""
+        """Open the file. Raises OSError if it cannot be opened. Without a path, the trace writes nothing."""
         self._file = Appended(path) if path else None
         self._late, self._bases = deque[float](maxlen=_NOTED), deque[float](maxlen=_NOTED)
 

@@ -103,8 +103,8 @@ class NewsView:
     def configure(self, config: NewsConfig, plan: Plan) -> None:
         """Take over another configuration. What was learned stays, and limits stay unless ``identify`` has changed.
 
-        After a change of mode the last decision is no longer in force: until the next decision no weights are frozen,
-        and no packets are sampled.
+        After a change of the mode or of ``identify`` the last decision is no longer in force: until the next decision
+        no weights are frozen, and no packets are sampled.
         """
         measured_alike = (config.mode, config.rate_window_s, config.flow_share, config.identify) == (
             self.config.mode,
@@ -181,8 +181,8 @@ class NewsView:
         self._number()
 
     def _limits_in(self, snapshot: Readback) -> Iterator[tuple[Address, Split]]:
-        """Yield the limits that an earlier control left in the switch. The rate of a limit is the one noted in the
-        switch; without a note, it is the rate of the limit's first bucket."""
+        """Yield the limits that an earlier control left in the switch, by destination. The total rate of a limit is
+        recorded in the switch; if it is not, the rate of the limit's first bucket replaces it."""
         anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):
@@ -289,7 +289,8 @@ class NewsView:
         self.splits = {target: self._splitters[target].split(limit, self.config) for target, limit in limits.items()}
 
     def _number(self) -> None:
-        """Assign numbers to the destinations to be counted: services, watched hosts, and hot spots."""
+        """Assign numbers to the destinations that the switch is to count or limit: services, the configured hosts, hot
+        spots and their candidates, and limited destinations."""
         hot = () if self.decision is None else self.decision.watched
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         omitted = self._table.want(
@@ -306,7 +307,8 @@ class NewsView:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, omitted))})
 
     def _own(self) -> set[Address]:
-        """Return the hosts with a configured limit. A common limit of all destinations does not apply to them."""
+        """Return the addresses of the hosts with a configured limit. A common limit of all destinations does not apply
+        to these hosts."""
         return {host.address for host in self.config.hosts if host.limit}
 
     # -- the desired state

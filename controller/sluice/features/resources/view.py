@@ -98,7 +98,7 @@ class Idling:
 
 @dataclass(slots=True)
 class _Asked:
-    """A connection that was probed."""
+    """A connection that was probed, or that was chosen for a probe although it had become active."""
 
     last_s: float
     times: int
@@ -120,7 +120,7 @@ class ResourcesView:
         self._ages: dict[str, PauseAge] = {}
         """The learned age of idle connections, by service name."""
         self._asked: dict[int, _Asked] = {}
-        """Probed connections, by flow number."""
+        """Connections that were probed or chosen for a probe, by flow number."""
         self.configure(plan)
 
     def configure(self, plan: Plan) -> None:
@@ -375,7 +375,8 @@ def _receive(config: ReceiveConfig | None, own: Size | None) -> ReceiveBudget | 
 
 
 def _alone(managed: Managed) -> Defaults:
-    """Return the default caps before the first measurement: a single connection may use the whole buffer."""
+    """Return the default caps before the first measurement: the fixed cap if one is configured, else the size of the
+    whole buffer, as for a single connection."""
     send, receive = (
         0 if buffer is None else int(min(LARGEST, buffer.size if buffer.fixed is None else buffer.fixed))
         for buffer in (managed.send, managed.receive)

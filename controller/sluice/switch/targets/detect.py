@@ -25,8 +25,9 @@ async def detect(address: str, device_id: int) -> Profile:
     it accepts.
 
     ``sluice-tofino`` reports the architecture that it accepts in Capabilities (docs/reference/gateway.md). A switch
-    that reports neither architecture runs v1model; ``open_registers`` then distinguishes BMv2 from the embedded switch.
-    Raises SwitchLost if the switch does not answer, and SwitchError if it has no such device.
+    that reports no architecture counts as v1model; ``open_registers`` then distinguishes BMv2 from the embedded switch.
+    Raises SwitchLost if the switch cannot be reached, and SwitchError if it does not answer in time or has no such
+    device.
     """
     config = p4r.GetForwardingPipelineConfigRequest(
         device_id=device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE

@@ -1,11 +1,12 @@
-//! Measures how many updates per second a controller makes over gRPC while packets run, by batch size.
+//! Measures how many updates per second a controller makes over gRPC while packets run, for several
+//! batch sizes.
 //!
 //! `cargo run --release -p sluice-p4runtime --example write_rate`
 //!
 //! One thread sends packets without pause, all of which match one table entry. The controller modifies this entry again
 //! and again, so that it forwards to either of two ports in turn. Every packet must leave by one of these two ports; a
-//! packet that leaves by another port, or by none, is an error of the switch. The other updates insert and delete
-//! further entries.
+//! packet that leaves by another port, or by none, is an error of the switch. The other updates of a batch insert and
+//! delete further entries.
 //!
 //! At the end the example fills a table with 10^5 entries and reads all entries back while packets run. It prints the
 //! longest time that a batch of packets took, waiting for locks included.

@@ -27,7 +27,8 @@ impl<T> Objects<T> {
         self.by_id.get(&id).map(|place| &mut self.list[*place])
     }
 
-    /// Resolves every P4Info object of one kind with `bind`. Fails for missing preambles and duplicate ids.
+    /// Resolves every P4Info object of one kind with `bind`. Fails for a missing preamble or a duplicate id, and
+    /// when `bind` fails.
     pub(super) fn bind<I>(
         infos: &[I],
         preamble: impl Fn(&I) -> Option<&p4info::Preamble>,

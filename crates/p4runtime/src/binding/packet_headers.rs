@@ -84,7 +84,8 @@ fn bind_header(
 
 /// Returns the field widths of every header of the program that may be the controller header with these fields. P4Info
 /// does not name the program's header, so every header with equal field names and fitting widths is a candidate. The
-/// result may be empty, because the program's packets need not carry the header.
+/// result may be empty, because the program's packets need not carry the header. Fails if headers have these field
+/// names but none of them has fitting widths.
 fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
     let named =
         |header: &&HeaderInfo| header.fields.iter().map(|field| &field.name).eq(fields.iter().map(|field| &field.name));

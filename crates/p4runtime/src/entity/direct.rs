@@ -11,7 +11,8 @@ use crate::fault::{Fault, Outcome};
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
-/// The entry to which a direct counter or meter belongs. Without key, the owner is the table's default action.
+/// The entry to which a direct counter or meter belongs. If `key` is `None`, the owner is the table's default
+/// action.
 struct Owner<'b> {
     table: &'b TableBinding,
     key: Option<(Vec<KeyField>, i32)>,
@@ -54,7 +55,8 @@ pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::
     result.map_err(|error| within(error.into()))
 }
 
-/// Configures the direct meter of an entry or default action. Clears its counts by colour if the message contains them.
+/// Configures the direct meter of an entry or default action. If the message contains counts by colour, clears the
+/// meter's counts by colour.
 pub fn write_meter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectMeterEntry) -> Outcome {
     operation.must_modify("a direct meter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;
@@ -79,8 +81,8 @@ struct EntryResources {
     meter: Option<MeterView>,
 }
 
-/// Returns the entries that match a pattern, from tables for which `has_resource` returns true. The resource is the
-/// direct counter or the direct meter; `what` is its name in error messages.
+/// Returns the entries or default actions that match a pattern, from tables for which `has_resource` returns true. The
+/// resource is the direct counter or the direct meter; `what` is its name in error messages.
 fn find(
     reader: &impl StateReader,
     entry: Option<&p4::TableEntry>,
@@ -135,7 +137,7 @@ pub fn read_counters(
 }
 
 /// Reads the direct meters of one entry, of all entries of one table or of all tables, or of default actions. Includes
-/// counts by colour if the pattern contains them.
+/// counts by colour if the pattern contains such counts.
 pub fn read_meters(reader: &impl StateReader, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<p4::DirectMeterEntry>> {
     let entries = find(reader, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
     let entity = |owner: EntryResources| p4::DirectMeterEntry {

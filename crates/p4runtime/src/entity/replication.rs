@@ -80,7 +80,8 @@ pub type Alternatives = Vec<Replica>;
 /// Decodes replicas, each with its backups.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a replica without a port, a repeated replica, or an instance of more than 16 bits.
+/// `INVALID_ARGUMENT` for a replica without a port, a port that is its own backup, a repeated replica, or an instance
+/// of more than 16 bits. `OUT_OF_RANGE` for a port number of more than 32 bits.
 pub fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Alternatives>> {
     let mut decoded: Vec<Alternatives> = Vec::with_capacity(replicas.len());
     let mut distinct = HashSet::with_capacity(replicas.len());

@@ -257,7 +257,7 @@ fn read_from(
     })
 }
 
-/// Reads a default action. Includes its counter and meter if the pattern contains them.
+/// Reads a default action. Of the fields for counter and meter, includes those that the pattern contains.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
@@ -335,7 +335,8 @@ pub fn select(
     Ok(())
 }
 
-/// Returns the message for an entry. Includes counter, meter and idle time if the pattern contains them.
+/// Returns the message for an entry. Of the fields for counter, meter and idle time, includes those that the pattern
+/// contains.
 pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,
@@ -373,8 +374,8 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
 /// Decodes the identity of an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a malformed key, `OUT_OF_RANGE` for values too wide for their fields, `NOT_FOUND` for new
-/// names of values if `new` refuses new names.
+/// `INVALID_ARGUMENT` for an unknown table, a malformed key or a wrong priority. `NOT_FOUND` for new names of values if
+/// `new` refuses new names.
 pub fn locate<'b>(
     binding: &'b Binding,
     entry: &p4::TableEntry,

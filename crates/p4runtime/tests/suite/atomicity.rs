@@ -118,7 +118,7 @@ async fn prepare(switch: &Switch, controller: &mut Controller) {
     }
 }
 
-/// Returns valid changes of every kind of entity with every operation.
+/// Returns valid updates of every kind of entity, with every operation that the kind permits.
 fn changes() -> Vec<p4::Update> {
     let counts = p4::CounterData { byte_count: 1, packet_count: 2 };
     let direct_counter = p4::DirectCounterEntry { table_entry: Some(key_of(counted(8, 3))), data: Some(counts) };
@@ -160,7 +160,8 @@ fn changes() -> Vec<p4::Update> {
     ]
 }
 
-/// Reads all state, including counts and meter configurations. Only the large register array is not read.
+/// Reads all entities, including the counts and meter configurations of table entries. Of the register arrays, only
+/// `SEEN` is read.
 async fn everything(controller: &mut Controller) -> Vec<Entity> {
     let tables = p4::TableEntry {
         counter_data: Some(p4::CounterData::default()),
@@ -243,7 +244,8 @@ async fn undone_entries_keep_their_age_and_meters_their_tokens() {
     controller.modify(meter(Some(1), 0)).await;
     assert_eq!(switch.packet(1, &source_one)[0].0, 2);
     assert_eq!(switch.packet(1, &source_one).len(), 1);
-    // The packets have used both meter tokens, and the meter's rate is 0. The failed batch must not refill the meter.
+    // The two packets have used the meter's two tokens, and the meter's rate is 0. The failed batch must not refill the
+    // meter.
     assert_eq!(switch.packet(1, &source_one).len(), 0);
     let refused = vec![
         update(Delete, from(2)),
@@ -325,7 +327,7 @@ async fn packets_run_between_the_updates_of_a_batch_with_rollback() {
     }
     traffic.join().unwrap();
     assert!(saw_change.load(Relaxed), "packets waited for the whole of every batch");
-    // This batch has more updates than the switch makes or reverts before it unlocks the engine.
+    // This batch has more updates than the switch applies or reverts before it unlocks the engine.
     let refused = to_port_3_and(update(Delete, by_ports(1, 77)), 150);
     controller.write_batch(RollbackOnError as i32, refused).await.unwrap_err();
     assert_eq!(switch.packet(1, &frame(1, 1, 0x800))[0].0, 2, "undone");

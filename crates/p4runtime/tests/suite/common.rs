@@ -229,7 +229,7 @@ impl Controller {
         self.client.write(request).await.map(|_| ())
     }
 
-    /// Makes one update. Returns the refusal of an update as the code and message of its `p4.v1.Error`.
+    /// Sends one update. If the switch refuses it, returns the code and message of the `p4.v1.Error`.
     pub async fn try_write(&mut self, kind: p4::update::Type, entity: Entity) -> Result<(), (Code, String)> {
         let status = match self.write_all(vec![update(kind, entity)]).await {
             Ok(()) => return Ok(()),

@@ -91,8 +91,8 @@ async fn no_packet_is_lost_while_tables_change() {
 
 #[test]
 fn requests_are_answered_during_a_long_write() {
-    // One thread of this runtime serves all connections, so a write that blocked it would delay all other requests. The
-    // clients run in the other runtime.
+    // The runtime `server` has one thread, which serves all connections. So a write that blocked this thread would
+    // delay all other requests. The clients run in the runtime `clients`.
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (server, clients) = (runtime(), runtime());
     let (switch, controller) = server.block_on(Switch::ready());

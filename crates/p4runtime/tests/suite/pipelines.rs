@@ -238,8 +238,8 @@ async fn controller_headers_have_the_widths_of_the_program() {
         Some(config)
     };
     let different = "controller header packet_in, reason: P4Info has 15 bits, the program's JSON has 7 bits";
-    // No header of the program has these three fields. In 32-bit arithmetic, the sum of their widths would overflow to
-    // 8.
+    // No header of the program has the three fields of the second case. In 32-bit arithmetic, the sum of their widths
+    // would overflow to 8.
     let wide = "controller header packet_in has 536870913 bytes, and no frame has more than 65535";
     for (widths, text) in [(&[9, 15][..], different), (&[i32::MAX, i32::MAX, 10], wide)] {
         assert_refused(controller.push(Action::Verify, header(widths)).await, Code::InvalidArgument, text);
@@ -305,8 +305,8 @@ async fn tables_and_widths_that_p4c_omits_are_accepted() {
     info.tables.push(without_effect);
     controller.push(Action::VerifyAndCommit, Some(extended.clone())).await.unwrap();
     assert_eq!(controller.read(TableEntry(p4::TableEntry::default())).await.len(), 1, "the program's const entry");
-    // P4Info now lacks a table of the program. So they come from different compilations, and the switch must refuse
-    // them.
+    // After the renaming, P4Info has a table that the program lacks, and lacks a table that the program has. So P4Info
+    // and program come from different compilations, and the switch must refuse the pair.
     let mut renamed = extended;
     renamed.p4info.as_mut().unwrap().tables[0].preamble.as_mut().unwrap().name = "I.other".to_owned();
     let text = "P4Info has table I.other, the program's JSON does not: they are not from the same compilation";

@@ -25,8 +25,9 @@ pub fn strings() -> SdnType {
     SdnType::SdnString(SdnString::default())
 }
 
-/// Returns the config with two translated types, stations (addresses) and ports. Both types occur in the key of the
-/// exact table, in the parameter of `forward`, in both controller headers, in `last_source` and in the digest.
+/// Returns the config with two translated types, stations (addresses) and ports. Stations occur in the key of the exact
+/// table, in `last_source` and in the digest; ports in the parameter of `forward`, in both controller headers and in
+/// the digest.
 pub fn translated(sdn: &SdnType) -> p4::ForwardingPipelineConfig {
     let mut config = config(2);
     let info = config.p4info.as_mut().unwrap();

@@ -32,7 +32,7 @@ async fn reference() -> (States, usize) {
     (states, updates)
 }
 
-/// Makes batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
+/// Sends the batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
 async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize> {
     for (index, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
         if let Err(status) = controller.batch(atomicity, batch).await
@@ -44,8 +44,8 @@ async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize>
     None
 }
 
-/// Restarts the gateway, which was killed during batch `cut`. Asserts that the state is the state before or after this
-/// batch. Then makes the remaining batches.
+/// Restarts the gateway, which was killed during batch `cut`, or after all batches if `cut` is `None`. Asserts that the
+/// state is the state before or after this batch. Then sends the remaining batches.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,

@@ -34,7 +34,8 @@ pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Removes TLS flags that have no effect, as on `simple_switch_grpc`, and warns of them.
+/// Refuses TLS if the flag of a required certificate or key is missing. Removes TLS flags that have no effect, as on
+/// `simple_switch_grpc`, and warns of them.
 fn check_tls(args: &mut Args) -> Result<(), UsageError> {
     let TlsFiles { on, certificate, key, ca, client_auth } = &args.tls;
     if *on && (certificate.is_none() || key.is_none()) {

@@ -155,7 +155,8 @@ fn requests_are_limited() {
         let status = push(2 << 20).await;
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         assert!(status.message().contains("1048576"), "{status}");
-        // The size of a smaller request is accepted. The check of the sender then refuses the request.
+        // A smaller request passes the check of its size, and is refused only because its sender is not the primary
+        // controller.
         assert_eq!(push(1 << 19).await.code(), Code::PermissionDenied);
     });
 }

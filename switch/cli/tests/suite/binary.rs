@@ -23,8 +23,8 @@ pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
         return;
     }
     std::thread::spawn(|| {
-        // SAFETY: the call has no pointer arguments. It changes the namespace of this thread only; child processes
-        // inherit it.
+        // SAFETY: the call has no pointer arguments. It moves this thread alone to a new namespace, which the processes
+        // that the thread starts inherit.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
         run("ip link set lo up");
@@ -351,7 +351,7 @@ fn a_program_whose_arrays_do_not_fit_into_memory_is_refused() {
     assert!(json.contains("\"size\" : 300000"));
     let path = directory.path().join("large.json");
     std::fs::write(&path, json.replace("\"size\" : 300000", "\"size\" : 200000000")).unwrap();
-    // The limit leaves more memory than the switch itself needs, but less than the program's arrays.
+    // The limit on memory suffices for the switch itself, but not for the program's arrays.
     let limited = format!("ulimit -v 1000000; exec {} {}", env!("CARGO_BIN_EXE_sluice-switch"), path.display());
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();

@@ -114,7 +114,8 @@ impl Switch {
     pub fn limit_files(&self, count: libc::rlim_t) -> libc::rlim_t {
         let process = self.child.id() as i32;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: both limits are valid during the calls, and this process has not yet waited for the child.
+        // SAFETY: `limit` is valid during both calls, and the other pointer is null. The process id still belongs to
+        // the child, because this process has not yet waited for the child.
         unsafe {
             assert_eq!(libc::prlimit(process, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit), 0);
             let before = std::mem::replace(&mut limit.rlim_cur, count);
@@ -205,7 +206,7 @@ impl Session {
         self.write(p4::update::Type::Insert, entry).await;
     }
 
-    /// Sets the default action of `I.ternary_t`, which applies to all frames.
+    /// Sets the default action of the table `I.ternary_t`. The switch runs this action on all frames.
     pub async fn act(&mut self, action_id: u32, value: u8) {
         let param = p4::action::Param { param_id: 1, value: vec![value] };
         let action = p4::Action { action_id, params: vec![param] };

@@ -9,7 +9,7 @@ use crate::common::Switch;
 const FLAGS: &str = "--no-p4 --log-file switch -- --grpc-server-addr 127.0.0.1:0";
 const IGNORED: &str = "signal without a meaning";
 
-/// Starts a switch in this directory, which logs to `switch.txt`.
+/// Starts a switch that logs to `switch.txt` in this directory.
 fn logging(directory: &Path) -> Switch {
     let mut switch = Switch::spawn(directory, FLAGS);
     switch.await_ready();

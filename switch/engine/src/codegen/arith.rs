@@ -389,8 +389,8 @@ impl Gen<'_, '_> {
         Ok(d)
     }
 
-    /// Compares the layout of two wide fields, or of a wide field and a constant. If both occupy equally many slots,
-    /// returns the first slot of each and the number of slots. Otherwise returns `None`.
+    /// If two wide fields, or a wide field and a constant, can be compared slot by slot, returns the first slot of each
+    /// and the number of slots. Otherwise returns `None`.
     fn rows(&mut self, a: &Expr, b: &Expr) -> Result<Option<(Slot, Slot, u16)>> {
         let wide = |f: &FieldRef| !f.narrow() && !f.varbit;
         Ok(match (a, b) {

@@ -154,7 +154,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.patch(at, here);
     }
 
-    /// Frees all temporaries at the end of a statement.
+    /// Frees all temporaries, and forgets the values in them, at the end of a statement.
     pub fn free_temps(&mut self) {
         self.temps = 0;
         self.forget(0);

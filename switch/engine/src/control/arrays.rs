@@ -98,7 +98,7 @@ impl Engine {
         cell_mut(&mut self.machine.state.meters[meter.index()], index)?.configure(now, config);
         Ok(())
     }
-    /// Sets the counts of one meter cell, which are kept by colour, to zero.
+    /// Sets the counts of one meter cell, one count for each colour, to zero.
     ///
     /// # Errors
     /// `OutOfRange` if the array has no cell `index`.

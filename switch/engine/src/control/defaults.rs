@@ -20,8 +20,8 @@ impl Engine {
         }
     }
 
-    /// Sets the default action (`Some`), or restores the program's default action (`None`). In both cases the metadata
-    /// and the cookie of the default entry are cleared too.
+    /// Sets the default action (`Some`), or restores the program's default action (`None`). In both cases clears the
+    /// metadata and the cookie of the default entry.
     ///
     /// # Errors
     /// `PermissionDenied` if the default action is constant; otherwise the errors that `table_insert` returns for an
@@ -69,9 +69,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Configures the direct meter of an entry; `None` sets the default configuration, with which every packet is
-    /// green. The default entry's meter, when it has no configuration, does not write the colour at all. `now` is the
-    /// time in nanoseconds.
+    /// Configures the direct meter of an entry or of the default entry. `None` sets the default configuration: the
+    /// meter of an entry then colours every packet green, and the meter of the default entry writes no colour at all.
+    /// `now` is the time in nanoseconds.
     ///
     /// # Errors
     /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct meter or the CIR is above
@@ -88,7 +88,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the counts of an entry's direct meter, which are kept by colour, to zero.
+    /// Sets the counts of an entry's direct meter, one count for each colour, to zero.
     ///
     /// # Errors
     /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct meter.

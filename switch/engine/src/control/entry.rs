@@ -130,7 +130,7 @@ pub struct EntryView {
     pub last_hit: u64,
 }
 
-/// The place of an entry in its table, which is valid until the table is changed. Places sort by the entries' age,
+/// The place of an entry in its table. The place is valid until the table is changed. Places sort by the entries' age,
 /// oldest entry first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryPlace {

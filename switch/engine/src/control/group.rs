@@ -28,7 +28,7 @@ pub struct Group {
     /// The group's id.
     pub id: u32,
     /// The members in the order in which the client wrote them. When a packet's hash selects a member, the members are
-    /// ordered by their creation instead.
+    /// ordered by their handles instead, which the engine assigns when members are created.
     pub members: Vec<GroupMember>,
     /// The group's declared maximum size. The engine only stores and returns this value and enforces no limit by it.
     pub max_size: u32,

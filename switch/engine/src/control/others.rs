@@ -109,7 +109,7 @@ impl Engine {
         self.machine.value_sets[set.index()] = stored;
         Ok(())
     }
-    /// Returns the pairs of value and mask in the form in which they were written.
+    /// Returns the pairs of value and mask of a parser value set, each as `ceil(width / 8)` bytes.
     pub fn value_set_read(&self, set: ValueSetId) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.machine.value_sets[set.index()].clone()
     }

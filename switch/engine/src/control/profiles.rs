@@ -162,7 +162,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Returns an error if the group contradicts the profile's declaration.
+    /// Returns an error if the profile has no selector, or if a member of the group or a weight is not allowed.
     fn check_group(&self, profile: ProfileId, group: &Group) -> Result<()> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {

@@ -1,6 +1,6 @@
 //! The replicas of packets that multicast groups and clone sessions produce.
 
-/// A replica of a packet, which is made by multicast or by cloning.
+/// A copy that multicast or cloning makes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replica {
     /// The replica's `egress_port`.

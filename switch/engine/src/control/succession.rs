@@ -1,5 +1,5 @@
-//! Transfers state from an old engine to the new engine that replaces it when the program is replaced. Only state that
-//! packets have changed is transferred.
+//! Transfers state from an old engine to the new engine that replaces it when the program is replaced: the state that
+//! packets can change, and the handles of the members of action profiles.
 //!
 //! Packets must wait while state that packets read is transferred: arrays, and the tokens of entries' meters. Arrays of
 //! the same shape are moved rather than copied, so their size does not affect the waiting time. State that packets only
@@ -110,10 +110,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds the counts of `old` entries to the corresponding new entries, and transfers their idle times. The idle time
-    /// of an entry that a packet has matched in the new engine is not changed. `succeeded` is the time in nanoseconds
-    /// when [`Engine::succeed`] was called. Call this method once for every entry. The counts of meters that have a
-    /// configuration are skipped, because `succeed` has transferred these counts already.
+    /// Adds, for each of the `pairs`, the counts of the entry in `old` to the counts of the entry in this engine, and
+    /// transfers the idle time. The idle time of an entry that a packet has matched in this engine is not changed.
+    /// `succeeded` is the time in nanoseconds when [`Engine::succeed`] was called. Pass every entry exactly once. The
+    /// counts of meters that have a configuration are skipped, because `succeed` has transferred them already.
     pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
         for pair in pairs {
             let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };

@@ -57,8 +57,8 @@ impl Engine {
         self.put(table, &raw, entry, bound, now, false);
         Ok(())
     }
-    /// Replaces the action and attributes of the entry with this key and priority. The entry's counter and meter do not
-    /// change.
+    /// Replaces the action and attributes of the entry with this key and priority. The entry's idle time begins again
+    /// at `now`, in nanoseconds. Its counter and meter do not change.
     ///
     /// # Errors
     /// The errors of `table_insert` except `AlreadyExists`. `NotFound` can also mean that the entry does not exist.
@@ -209,7 +209,7 @@ impl Engine {
     }
 
     /// Checks a key. Returns key and priority in the form in which the table stores them, and the key in the canonical
-    /// form that reads return.
+    /// form in which the control plane reads it.
     pub(super) fn identity(
         &self,
         table: TableId,
@@ -256,7 +256,7 @@ impl Engine {
         })
     }
 
-    /// Returns the entry in the canonical form that reads return.
+    /// Returns the entry in the canonical form in which the control plane reads it.
     fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
         Entry {
             key,
@@ -294,7 +294,8 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Checks an action. If the action names a member or group, counts one more reference to this member or group.
+    /// Checks an action. If the action names a member or group, counts one more reference to this member or group. For
+    /// a one-shot group, adds the group's size to the profile.
     pub(super) fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
         let program = self.program.clone();
         let info = program.table_info(table);
@@ -435,7 +436,7 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
     })
 }
 
-/// Returns a key field in the canonical form that reads return.
+/// Returns a key field in the canonical form in which the control plane reads it.
 fn written(f: &RawField, k: &KeyInfo) -> KeyField {
     let value = |v: &[u64]| bytes(v, k.width);
     match f {

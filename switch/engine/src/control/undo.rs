@@ -31,7 +31,7 @@ pub struct SavedDefault {
     state: MissState,
 }
 
-/// The configuration and tokens of a meter, at the time of saving.
+/// The configuration, tokens and counts of a meter, at the time of saving.
 #[derive(Debug, Clone, Copy)]
 pub struct SavedMeter(Meter);
 
@@ -135,8 +135,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Saves a group before its members are replaced. `others` are the ids of the new members, whose handles are saved
-    /// too.
+    /// Saves a group, and the handles of its members, before the members are replaced. `others` are the ids of the new
+    /// members; the handles of the new members are saved as well.
     pub fn group_save(&self, profile: ProfileId, id: u32, others: impl Iterator<Item = u32>) -> SavedGroup {
         let group = self.group(profile, id).cloned();
         let own = group.iter().flat_map(|group| &group.members).map(|m| m.member);
@@ -159,8 +159,8 @@ impl Engine {
         }
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        // The selection lists of other groups need no update. They use the first copies of these members, and the
-        // restoration has not changed the handles of these copies.
+        // The selection lists of other groups need no update. If such a list contains one of these members, it uses
+        // only the member's first copies, whose handles the restoration has not changed.
         if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
             let wheel = ps.wheel(&group, &self.machine.ports_down);
             if let Some(state) = &mut ps.groups[at as usize] {

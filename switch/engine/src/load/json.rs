@@ -206,8 +206,8 @@ impl<'a> J<'a> {
     }
 }
 
-/// Returns the word by which error messages call the elements of a list in p4c's JSON; `None` for a list of another
-/// name.
+/// Returns the word by which error messages call the elements of a list in p4c's JSON; `None` if there is no word for
+/// this list.
 fn kind(list: &str) -> Option<&'static str> {
     Some(match list {
         "action_calls" => "action call",

@@ -16,8 +16,8 @@ use crate::state::cell_bytes;
 
 /// The maximum number of cells of an array.
 const MAX_CELLS: u64 = 1 << 28;
-/// The maximum size in bytes of all arrays of a program, which is the size of the largest register of 64-bit cells. The
-/// limit catches absurd sizes; a machine may have less memory.
+/// The maximum total size in bytes of all arrays of a program: as much as one register of `MAX_CELLS` cells of 64 bits.
+/// The limit catches absurd sizes; a machine may have less memory.
 const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 
@@ -154,7 +154,7 @@ impl Objects {
         }
         let name = j.str("value")?;
         let &index = names.get(name).ok_or_else(|| j.error(format!("there is no {what} '{name}'")))?;
-        // The index fits into 16 bits, because `insert` refuses 65,536 objects of a kind.
+        // The index fits into 16 bits, because `insert` refuses more than 65,535 objects of a kind.
         Ok(index as u16)
     }
 

@@ -293,8 +293,8 @@ fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
     Ok(row)
 }
 
-/// Returns the value, mask and target of each case. The key must be a single field of up to 64 bits, and no case may be
-/// a value set; otherwise returns `None`.
+/// Returns the value, mask and target of each case. The key must be a single unsigned field or lookahead of up to 64
+/// bits, and no case may be a value set; otherwise returns `None`.
 fn small(select: &Select) -> Option<Vec<(u64, u64, Pc)>> {
     match select.parts[..] {
         [KeyPart::Field(f)] if f.narrow() && !f.signed => {}

@@ -23,7 +23,7 @@ use crate::trace::TraceEvent;
 pub use self::table::{EntryState, MissState, TableState};
 use self::trace::DropPort;
 
-/// The maximum number of backward jumps in one pass of a packet through the pipelines.
+/// The maximum number of backward jumps in one run of the parser, of ingress or of egress.
 pub const FUEL: u32 = 100_000;
 
 /// The reason why a run of instructions ended early.
@@ -33,7 +33,7 @@ pub enum Stop {
     Parser(u64),
     /// The condition of an `assert` or `assume` was false.
     Assertion,
-    /// The pass made more backward jumps than [`FUEL`].
+    /// The run made more backward jumps than [`FUEL`].
     Fuel,
 }
 
@@ -88,7 +88,7 @@ pub struct Machine {
     pub packet_length: u64,
     /// The number of bytes by which the packet increases counters and meters.
     pub frame_length: u64,
-    /// The length in bytes to which `truncate` cuts the packet.
+    /// The length in bytes to which `truncate` or a clone session cuts the packet.
     pub limit: usize,
     pub requests: Requests,
     pub fuel: u32,

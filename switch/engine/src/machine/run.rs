@@ -265,7 +265,8 @@ impl Machine {
         (call, hit)
     }
 
-    /// Updates the direct counter and meter of an entry; if `entry_id` is `None`, those of the default entry.
+    /// Updates the direct counter, the direct meter and the idle time of an entry. If `entry_id` is `None`, updates the
+    /// counter and meter of the default entry.
     fn update_direct_state(&mut self, p: &Program, s: &mut Slots, table: usize, entry_id: Option<EntryId>) {
         let ts = &mut self.tables[table];
         let (counter, meter) = match entry_id.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {

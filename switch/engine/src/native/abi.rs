@@ -8,7 +8,7 @@
 //!   references only while machine code waits for the called function.
 //! - Machine code accesses slots by 16-bit numbers (the array has 65,536 slots), and other arrays only at indices
 //!   below their size (which never changes). It accesses the packet only at offsets below the packet's length, and the
-//!   header buffer only up to the program's maximum header length.
+//!   header buffer only up to eight bytes beyond the program's maximum header length; the buffer has this size.
 //! - No function here unwinds into machine code, because a panic in an `extern "C"` function ends the process.
 
 use crate::code::Pc;

@@ -22,12 +22,13 @@ use crate::program::Program;
 pub struct FastPath<'a> {
     /// The slots that the function must initialize; `None` if the caller initializes all slots.
     pub fresh: Option<&'a [Slot]>,
-    /// The slots that are read anywhere. The function writes values of the standard metadata only to these slots.
+    /// The slots that may be read anywhere. The function writes values of the standard metadata only to these slots.
     pub read: &'a HashSet<Slot>,
     /// Whether the checksum verification (`verify`) and the egress stage (`egress`) have any code.
     pub verify: bool,
     pub egress: bool,
-    /// Whether the program reads the number of frames that wait at a port. Rust must query this number before egress.
+    /// Whether the program reads the backlog of a port (the number of waiting frames, or their waiting time). Rust must
+    /// query the backlog before egress.
     pub backlog: bool,
 }
 

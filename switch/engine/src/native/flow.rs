@@ -119,7 +119,7 @@ impl Fun<'_, '_> {
         self.branch(was_hit, hit, miss);
     }
 
-    /// Emits code that copies the parameters of the matching entry to their slots.
+    /// Emits code that copies the parameters of the selected action to their slots.
     fn parameters(&mut self, action: u32) {
         let fields = self.p.actions[action as usize].params.clone();
         let mut at = 0;
@@ -183,7 +183,7 @@ impl Fun<'_, '_> {
     }
 
     /// Emits code that computes the hash by which the table's action profile selects a member, and that passes the hash
-    /// to the lookup. If machine code cannot compute this hash, nothing is emitted.
+    /// to the lookup. If machine code cannot compute this hash, the emitted code only sets `hashed` to 0.
     fn pass_selector_hash(&mut self, table: u16) {
         let profile = self.p.tables[usize::from(table)].info.profile;
         let selector = profile.and_then(|i| self.p.profiles[i.index()].selector.as_ref());

@@ -10,12 +10,12 @@ use cranelift_module::{FuncId, Module};
 use super::emit::signature;
 use crate::layout::Slot;
 
-/// The maximum number of slots that the function initializes. If more slots need an initial value, there is no such
-/// function, and all initial values are copied instead.
+/// The maximum number of slots that machine code initializes. If more slots of a program need an initial value, no
+/// machine code is generated for this purpose, and the initial values of all slots are copied instead.
 pub const MAX_SLOTS: usize = 512;
 
-/// Compiles the function, whose parameter is the address of the slots. `needed` are the slots to initialize, and
-/// `values` the initial values of all slots. Returns `None` if there are too many slots.
+/// Compiles a function that initializes slots; its parameter is the address of the slots. `needed` are the slots to
+/// initialize, and `values` the initial values of all slots. Returns `None` if there are too many slots to initialize.
 pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result<Option<FuncId>, String> {
     if needed.len() > MAX_SLOTS {
         return Ok(None);

@@ -28,7 +28,7 @@ impl Fun<'_, '_> {
         (tables, (usize::from(table) * size_of::<TableState>() + offset) as i32)
     }
 
-    /// Emits a lookup in an exact table, which uses the table's [`Answers`]. Returns the result.
+    /// Emits a lookup in the [`Answers`] of an exact table. Returns the result.
     pub fn exact(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, answers));
         let fields = [std::mem::offset_of!(Answers, first), std::mem::offset_of!(Answers, mask)];
@@ -39,8 +39,8 @@ impl Fun<'_, '_> {
         self.join_miss(table, done)
     }
 
-    /// Emits a lookup in a longest-prefix-match table, which uses the table's trie ([`crate::table::trie`]). The most
-    /// significant word of `key` comes first. Returns the result.
+    /// Emits a lookup in the trie ([`crate::table::trie`]) of a longest-prefix-match table. The most significant word
+    /// of `key` comes first. Returns the result.
     pub fn longest(&mut self, table: u16, key: &[Value]) -> Vec<Value> {
         let (tables, at) = self.table_field(table, std::mem::offset_of!(TableState, store));
         let root = self.b.ins().load(I64, trusted(), tables, at + std::mem::offset_of!(Store, root) as i32);
@@ -92,7 +92,7 @@ impl Fun<'_, '_> {
 
     /// Emits the descent from the node of `block` along a word of the key. If the selected chunk has no child, the code
     /// jumps to `ends` with the node and the chunk. If the key differs from the node's path, the code jumps to
-    /// `off_path_block`.
+    /// `off_path_block`. After the word's last bit, the code jumps to `next_word` with the child.
     fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, off_path_block: Block, ends: Block) {
         self.b.switch_to_block(block);
         let node = self.b.block_params(block)[0];

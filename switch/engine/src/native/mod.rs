@@ -11,9 +11,9 @@
 //! parsing, deparsing and the most common lookups ([`ops`], [`state`], [`packet`], [`lookup`]). For other lookups,
 //! meters and rare operations, machine code calls the Rust functions that the interpreter also uses ([`abi`]).
 //!
-//! The interpreter ([`crate::machine`]) is the reference. It is used when a trace is requested, on processors that
-//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`] instructions. `tests/native.rs`
-//! compares machine code with the interpreter.
+//! The interpreter ([`crate::machine`]) is the reference. It is used if the engine's options select it, if a trace is
+//! requested, on processors that Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`]
+//! instructions. `tests/suite/native.rs` compares machine code with the interpreter.
 
 mod abi;
 mod emit;
@@ -118,7 +118,7 @@ impl MachineCode {
     }
 
     /// Compiles the stages, the fast path and the function for initial values. Also returns whether the program reads
-    /// the number of frames that wait at a port.
+    /// the backlog of a port.
     fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>, bool), String> {
         let leaders = reach::leaders(&p.code);
         let reaches = STAGES.map(|stage| Reach::new(p, &leaders, starts(p, stage)));
@@ -180,7 +180,7 @@ impl MachineCode {
         Ok((ids, fast_path_id, fresh, backlog))
     }
 
-    /// Returns whether the program reads the number of frames that wait at a port.
+    /// Returns whether the program reads the backlog of a port: the number of waiting frames, or their waiting time.
     #[inline]
     pub fn reads_backlog(&self) -> bool {
         self.reads_backlog
@@ -192,7 +192,7 @@ impl MachineCode {
         self.nonempty[stage as usize]
     }
 
-    /// Sets every slot that may be read before it is written to its initial value.
+    /// Sets the initial values of the slots that may be read before they are written.
     #[inline]
     pub fn fresh(&self, p: &Program, s: &mut Slots) {
         match self.fresh {

@@ -112,7 +112,8 @@ fn used_by_rust(p: &Program) -> HashSet<Slot> {
     all
 }
 
-/// Returns the slots that an instruction or the update of a checksum writes.
+/// Returns the slots that instructions and the update of checksums write. Instructions that extract a header or change
+/// its validity are left out.
 fn written(p: &Program) -> HashSet<Slot> {
     let is_header_op = |op: &Op| matches!(op, Op::Extract { .. } | Op::SetValid { .. } | Op::SetInvalid { .. });
     let ops = p.code.ops.iter().filter(|op| !is_header_op(op));

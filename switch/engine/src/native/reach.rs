@@ -52,7 +52,7 @@ pub struct Reach {
     exposed: Option<Slots>,
 }
 
-/// Returns all addresses in the code that are targets of jumps, nodes, actions or transitions.
+/// Returns all addresses at which nodes or actions begin, and to which jumps or parser transitions lead.
 pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     let mut all: BTreeSet<Pc> = code.ops.iter().filter_map(|&op| target(op)).collect();
     all.extend(code.nodes.iter().chain(&code.actions).copied().filter(|&pc| pc != Pc::MAX));
@@ -281,8 +281,8 @@ fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
     (0..f.slots() as Slot).map(move |i| first.wrapping_add(i))
 }
 
-/// Returns the slots of metadata and temporaries that an operation accesses when Rust executes it. (Headers and stacks
-/// are not included, because they are always in memory.)
+/// Returns the slots that an operation accesses when Rust executes it. (The result may omit slots of headers and of
+/// stacks, which are always in memory.)
 pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     let at = |h: &HeaderAt| match h {
         HeaderAt::Fixed(h) => p.world.headers[usize::from(*h)].clone(),

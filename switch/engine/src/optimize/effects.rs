@@ -99,7 +99,7 @@ pub fn of(op: Op, code: &Code, world: &World) -> Effects {
                 let inputs = &world.calculations[usize::from(*calculation)];
                 effects(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
             }
-            // A parser error may end the run at this instruction too.
+            // A lookahead beyond the packet's end raises a parser error and ends the run, so any slot may be read then.
             Ext::Lookahead { d, .. } => {
                 Effects { reads_all: true, ..effects(Vec::new(), row(d.slot, d.slots() as u16)) }
             }

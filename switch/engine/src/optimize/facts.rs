@@ -100,7 +100,7 @@ impl Facts {
         }
     }
 
-    /// Records that both slots have equal values from here on.
+    /// Records that both slots have equal values from here on. The fact is recorded only if one of them is a constant.
     pub fn same(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         match (world.constants.contains_key(&a), world.constants.contains_key(&b)) {
@@ -114,7 +114,8 @@ impl Facts {
         }
     }
 
-    /// Records that the slots have different values from here on.
+    /// Records that the slots have different values from here on. The fact is recorded only if one of them is a
+    /// constant.
     pub fn different(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         for (a, b) in [(a, b), (b, a)] {

@@ -10,7 +10,7 @@ use crate::layout::Slot;
 /// The maximum number of instructions that are copied for one path. If a path decides the tests of some blocks, these
 /// blocks' other instructions are copied for this path, so that the path skips the tests.
 const MAX_COPIED_OPS: usize = 4;
-/// The maximum number of copies that one round makes, as a multiple of the number of blocks.
+/// The maximum number of blocks of copied instructions that one round adds, as a multiple of the number of blocks.
 const GROWTH: usize = 1;
 
 /// The facts that are true at the beginning of a block.

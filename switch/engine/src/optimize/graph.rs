@@ -20,7 +20,8 @@ pub enum End {
     },
     Select(u32),
     Apply(u16),
-    /// The end of an action. The run continues after any of the tables that have the action.
+    /// The end of an action. The run continues after the table that ran the action; any table that has the action may
+    /// be this table.
     ActionReturn(usize),
     /// The end of a pipeline.
     PipelineReturn,

@@ -54,7 +54,7 @@ pub struct Table {
     /// The entries that the program declares.
     pub entries: Vec<ConstEntry>,
     /// Whether the default action can be compiled in place of the lookup. The table must have no key, no direct counter
-    /// or meter, and a constant default action.
+    /// or meter, no action profile, and a constant default action.
     pub inline: bool,
 }
 

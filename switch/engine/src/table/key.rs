@@ -1,4 +1,4 @@
-//! Keys of tables, which are packed into 64-bit words.
+//! The keys of tables, packed into 64-bit words.
 
 use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
 use crate::program::{KeyInfo, MatchKind};

@@ -2,7 +2,7 @@
 //! tuple.
 //!
 //! An exact table has a single tuple; a ternary table has a tuple for each mask. Tuples are searched in the order of
-//! their highest priority, until no later tuple can contain an entry with a higher priority than the best match so far.
+//! their highest priority, until all later tuples contain only entries of lower priority than the best match so far.
 //! Entries that differ only in ranges or priority form a chain, highest priority first. Of entries with equal priority
 //! the older entry has precedence, like in BMv2.
 

@@ -8,8 +8,8 @@ use super::exact::{eval, write};
 use crate::expr::{BinOp, CmpOp, Expr, random};
 use crate::layout::{FieldRef, Slots};
 
-/// Width and signedness of all three fields, operator, operands, result. The result of a comparison has one bit in any
-/// case.
+/// For each computation: the width and the signedness of the fields of both operands and of the result, then the
+/// operator, the operands and the result. The result of a comparison has one bit in any case.
 #[rustfmt::skip]
 const VALUES: [(u32, bool, &str, &str, &str, &str); 205] = [
     (1, false, "+", "1", "1", "0"),

@@ -12,7 +12,7 @@ use crate::layout::sign_extend;
 pub struct Words<'a>(pub &'a mut [u64]);
 
 impl Words<'_> {
-    /// Returns word `i` of a number, which may be after the end of its row.
+    /// Returns word `i` of a number. A word after the end of the number's row is the sign extension.
     pub fn word(&self, a: Row, i: usize) -> u64 {
         if i < a.words { self.0[a.at + i] } else { self.sign(a) }
     }

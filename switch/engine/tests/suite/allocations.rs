@@ -107,7 +107,7 @@ fn packets_allocate_nothing() {
 
 #[test]
 fn copies_allocate_nothing() {
-    // The frames cause multicast and clones of both kinds, with two replicas each.
+    // The frames cause multicast, ingress clones and egress clones, each with two replicas.
     let kinds = check("paths", 0..14);
     assert!(kinds.contains(&RESUBMITTED) && kinds.contains(&RECIRCULATED));
 }

@@ -26,8 +26,8 @@ fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
 /// The number of tables to which [`fill`] adds entries.
 const FILLED: usize = 10;
 
-/// Adds three entries to every table. Their results are 1 for zero, 2 for the packet's value, and 3 for the value that
-/// the program writes.
+/// Adds entries to [`FILLED`] tables. The results of a table's entries are 1 for zero, 2 for the packet's value, and 3
+/// for the value that the program writes. In `valid_t`, they are 1 for an invalid header and 2 for a valid header.
 fn fill(s: &mut Switch) {
     for (answer, small, number, address, signed) in
         [(1, 0, 0, 0, 0), (2, SMALL, NUMBER, ADDRESS, SIGNED), (3, WRITTEN, WRITTEN, WRITTEN, WRITTEN)]

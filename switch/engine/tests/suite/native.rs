@@ -37,7 +37,7 @@ pub struct Both {
     counters: usize,
 }
 
-/// Returns a random value of `width` bits, which is small in most cases.
+/// Returns a random value of `width` bits. In most cases, the value is small.
 fn value(rng: &mut TestRng, width: u32) -> Vec<u8> {
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     if rng.random_range(0..8) == 0 {

@@ -42,7 +42,7 @@ fn advance_removes_the_bytes_that_it_skips() {
         // The advance skips half a byte, which is an invalid argument.
         let frame = [0x20, 1, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, 3, 0, 0, [&frame[..2], &frame[4..]].concat()));
-        // In the first frame the advance extends past the end of the frame, in the second frame the lookahead.
+        // In the first frame, the advance extends past the end of the frame. In the second frame, the lookahead does.
         let frame = [0x20, 14, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, TOO_SHORT, 0, 0, [&frame[..2], &frame[4..]].concat()));
         let frame = [0x20, 6, 1, 2, 3, 4, 5, 6];

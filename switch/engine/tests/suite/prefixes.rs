@@ -102,7 +102,7 @@ impl Tables {
         }
     }
 
-    /// Returns the table's result for a frame.
+    /// Returns the table's result for a frame, which must be equal in the compiled and in the interpreted engine.
     fn answer(&mut self, frame: &[u8]) -> u16 {
         let [a, b] = self.engines.each_mut().map(|e| {
             let mut out: Vec<(u32, Vec<u8>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests the queueing metadata that egress reads, which is the backlog of the queues at the switch's ports.
+//! Tests the queueing metadata that egress reads: the backlog of the queues at the switch's ports.
 
 use crate::common::{MS, Switch};
 use sluice_engine::{Backlog, CloneSession, Replica, Sink};

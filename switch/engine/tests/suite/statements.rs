@@ -11,8 +11,7 @@ struct Packet {
     left: Option<[u8; 3]>,
     right: Option<[u8; 3]>,
     items: Vec<u8>,
-    /// The contents of the headers `others` and `copy` and of the checksum. Only packets sent by the switch contain
-    /// them.
+    /// The contents of the stack `others`. Only packets that the switch sends contain `others`, `copy` and `sum`.
     others: Vec<u8>,
     bytes: Vec<u8>,
     copy: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Tests arithmetic on fields of more than 64 bits, which a compiled program runs.
+//! Tests the arithmetic of a compiled program on fields of more than 64 bits.
 
 use crate::common::{Switch, json};
 use num_bigint::{BigInt, BigUint, Sign};

@@ -1,5 +1,5 @@
 //! Scans the grammar of JSON (RFC 8259) incrementally. The scanner reads each byte once. It neither copies nor decodes
-//! a text that no rule compares.
+//! a value that no rule compares.
 
 use crate::body::evaluation::{Flow, refuse};
 use crate::values::allocated;

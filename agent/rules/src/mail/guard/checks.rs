@@ -24,8 +24,8 @@ pub(super) fn line<'b>(evaluator: &Evaluator, bytes: &'b [u8]) -> Result<Option<
     }
 }
 
-/// Returns the refusal of a command. The command is not forwarded, because the rules could not read the bytes behind
-/// it.
+/// Returns the refusal of bytes that are not forwarded, because the rules cannot read them, or could not read the bytes
+/// behind them.
 pub(super) fn refuse<T>(evaluator: &Evaluator, status: u16, why: &'static str) -> Result<T, Refusal> {
     Err(evaluator.rules.refusal(status, why))
 }

@@ -158,8 +158,8 @@ impl Smtp {
     }
 }
 
-/// Matches the text of a mail up to its end, and returns the number of bytes read. Returns none if CR or LF occurs
-/// without the other: servers differ in whether it ends a line, and therefore in where the text ends.
+/// Matches the text of a mail up to its end, and returns the number of bytes read. Returns none if CR occurs without
+/// LF, or LF without CR: servers differ in whether such a byte ends a line, and therefore in where the text ends.
 fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
     for (at, &byte) in bytes.iter().enumerate() {
         let has_cr = matches!(*matched, 1 | 4);

@@ -12,7 +12,8 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::update::Type::{Delete, Insert, Modify};
 use sluice_p4runtime::proto::p4::{config::v1 as p4info, v1 as p4};
 
-/// Starts a switch with the program and a changed P4Info. Returns the switch's primary controller.
+/// Starts a switch with the program and a changed P4Info, and inserts a member. Returns the switch's primary
+/// controller.
 pub async fn with_info(change: impl FnOnce(&mut p4info::P4Info)) -> Controller {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
@@ -53,7 +54,7 @@ pub async fn limits(golden: &mut Golden) {
     golden.write(&mut ranged, "range in a value set", Modify, value_set(vec![vec![range(1, &[1], &[2])]])).await;
 }
 
-/// Makes updates with names of translated values that the server refuses.
+/// Sends updates that the server refuses because of the names of translated values that they contain.
 pub async fn translations(golden: &mut Golden) {
     let switch = Switch::start().await;
     let mut controller = switch.controller(1).await;
