@@ -19,12 +19,12 @@ from sluice.switch.errors import SwitchError
 async def test_programs_an_empty_switch_and_says_so(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
         assert it.lines == [
-            f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=28"
+            f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=31"
         ]
     assert switch.pushes == 1
     assert switch.weights(1) == {1: 128, 2: 128}
     assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}
-    sizes = {"ports": 3, "owned": 4, "routes": 4, "services": 3, "egress_vlan": 1}
+    sizes = {"ports": 3, "owned": 4, "routes": 7, "services": 3, "egress_vlan": 1}
     assert {table: len(switch.entries(table)) for table in sizes} == sizes
 
 
@@ -159,8 +159,8 @@ async def test_surplus_entries_of_an_adopted_switch_go(switch: FakeSwitch, write
     text = config.read_text().replace("routes: [{to: 0.0.0.0/0, via: 10.0.1.9}]", "routes: []")
     config.write_text(text)
     async with running(config) as again:
-        assert again.lines[0].endswith("adopted=yes updates=1")
-    assert len(switch.entries("routes")) == 3
+        assert again.lines[0].endswith("adopted=yes updates=2")
+    assert len(switch.entries("routes")) == 5
 
 
 async def test_server_added_while_the_controller_was_away_is_new_and_numbers_stay(
