@@ -100,7 +100,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// Raises a cap to the least cap. The value 0 means no cap.
+// Raises a cap that is below the least cap to the least cap. A cap of 0 means no cap, and becomes NO_CAP.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;

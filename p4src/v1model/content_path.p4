@@ -23,8 +23,8 @@ struct spliced_t {
     Remember    memory;           // what the content service has stored about the SYN's client
 }
 
-// Looks up the last server of a SYN's client; other packets renew or delete this entry. If no agent reads the service's requests
-// (UNREAD), the stable choice replaces the last server.
+// Looks up the last server of a SYN's client; other packets renew or delete the client's entry. If no agent reads the service's
+// requests (UNREAD), the stable choice replaces the last server.
 control Recollection(in headers_t hdr, inout metadata_t meta, in decided_t decided, inout Remember memory) {
     @name(".SluiceIngress.remembered")
     Remembered() remembered;
