@@ -214,7 +214,7 @@ class NumbersWrap(Capped):
 
 
 class AckOfNothing(Capped):
-    """An ACK of data that was never sent changes nothing, however far ahead the data is; neither does an old ACK."""
+    """An old ACK changes nothing, nor does an ACK of data that was never sent, however far ahead the data is."""
 
     send = receive = CAP
 

@@ -189,7 +189,7 @@ class ProbeLostToo(ProbeRepairs):
 
 
 class Keepalive(Established):
-    """A byte before the edge of sent data, or an empty segment, is a keepalive: neither a segment nor a loss."""
+    """A byte before the edge of sent data, or an empty segment, is a keepalive: no segment or loss is counted."""
 
     def runTest(self) -> None:
         self.delivers(0)

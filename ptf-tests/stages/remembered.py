@@ -133,7 +133,7 @@ class UseRenewsMemory(Remembering):
         self.cell = (Register.REMEMBERED_CLIENTS, crc32(ends) % REMEMBERED_CLIENTS)
 
     def stamp(self) -> int:
-        """Return the time of the client in the memory, in ticks."""
+        """Return the time in ticks that is stored with the remembered client."""
         (value,) = self.switch.registers.read([self.cell])
         self.assertTrue(value, "the client is not remembered")
         return value & STAMP
