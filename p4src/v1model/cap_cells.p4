@@ -62,8 +62,8 @@ struct ack_t {
     bit<1> advances;                   // the acknowledgement is above all earlier acknowledgements
 }
 
-// Updates the numbers of a segment's sender: the right edge, if the segment's data is within the offered window, and the
-// acknowledgement, if it covers only data that the peer sent.
+// Updates the numbers of a segment's sender: the right edge, if the segment ends at most BEYOND_OFFER bytes after the offered
+// window, and the acknowledgement, if it covers only data that the peer sent.
 void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement, in bit<32> sent, inout cap_numbers_t own, out ack_t ack) {
     if (later(end, own[NUMBERS_NEXT]) && !later(end, offered + BEYOND_OFFER)) {
         own[NUMBERS_NEXT] = end;
