@@ -113,7 +113,7 @@ class ArpReply(StageTest):
 
 
 class ArpReplyToOther(StageTest):
-    """An ARP reply to another host also reports its sender."""
+    """An ARP reply to another host reports its sender, like a reply to the router."""
 
     def runTest(self) -> None:
         reply = layers(

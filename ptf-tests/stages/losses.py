@@ -148,7 +148,7 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
 
 
 class ProbeOfTheEnd(Established):
-    """A last segment with a FIN can be repeated as a tail-loss probe too."""
+    """A repeated last segment is a tail-loss probe even if it has a FIN."""
 
     def runTest(self) -> None:
         self.sends_each(range(2))

@@ -94,9 +94,9 @@ class StickyClient(Remembering):
 
 
 class MemoryEnds(Remembering):
-    """A client is forgotten after a time, after new rules, and if its server drains or is removed.
+    """A client's entry is ignored after a time, after new rules, and while its server drains or is not configured.
 
-    Its next connection is then sent to an agent.
+    The client's next connection is then sent to an agent.
     """
 
     def runTest(self) -> None:

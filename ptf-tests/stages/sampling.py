@@ -77,7 +77,7 @@ class NotFromInside(Sampled):
 
 
 class BeforeTheLimit(Sampled):
-    """A refused request is sampled too, because a hot spot is what clients request, not what is admitted."""
+    """A refused request is sampled, because a hot spot is what clients request, not what is admitted."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, 1)

@@ -176,7 +176,7 @@ class Ended(Established):
 
 
 class Reset(Ended):
-    """A connection that was reset frees its slot after two seconds too."""
+    """A connection that was reset frees its slot after two seconds, like one that ended by FINs."""
 
     def ends(self) -> None:
         self.server_sends(self.flow, self.flow.reply(flags="R", seq=ANSWER + 1), was_reset(S1))
