@@ -410,7 +410,7 @@ class ReopenedConnection(Capped):
 
 
 class SynAgain(Capped):
-    """The last of repeated SYNs and SYN-ACKs is valid; a SYN-ACK that acknowledges another SYN is ignored."""
+    """Caps use the last of repeated SYNs and SYN-ACKs, and ignore a SYN-ACK that acknowledges another SYN."""
 
     send = CAP
 

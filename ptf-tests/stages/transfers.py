@@ -71,7 +71,7 @@ class AnsweredTwice(TransferTest):
 
 
 class StartsAnew(TransferTest):
-    """A new connection with the same ports overwrites every cell."""
+    """The start of a connection overwrites every cell of its slot."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
