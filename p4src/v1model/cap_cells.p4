@@ -109,8 +109,8 @@ void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     }
 }
 
-// Moves the right edge of the window that the peer was offered, by a new window within the cap. An old acknowledgement changes
-// nothing.
+// Moves the right edge of the window that the peer was offered, by a new window within the cap. If the offered window was
+// unknown, the new window is stored without a cap; otherwise an old acknowledgement changes nothing.
 void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     bit<32> most = (bit<32>)window << scale;
     if (offer[OFFER_CAP] == 0 && ack.known == 1) {
