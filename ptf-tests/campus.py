@@ -51,7 +51,7 @@ class NoConfig:
 
 
 class LearningSwitch:
-    """A controller that learns hosts: the port of each host that a digest reported, and the received packet-ins."""
+    """A controller that stores the port of each host that a digest reported, and the packet-ins that it receives."""
 
     def __init__(self, switch: fy.Switch) -> None:
         self.switch = switch

@@ -65,7 +65,8 @@ const bit<32> TICK_BASE = 0x01000000;
 // sequence numbers, which the server answers by an ACK with its own numbers (closing.p4).
 const bit<32> PROBE_TIME = 15;
 
-// Microseconds in the unit of time of response rates. Times are a 48-bit microsecond clock without its low 10 bits + TICK_BASE.
+// Microseconds in the unit of time of response rates. Such a time is the 48-bit microsecond clock without its low 10 bits, plus
+// TICK_BASE.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> RATE_TICK_US = 1024;
 

@@ -82,7 +82,7 @@ struct connection_t {
     bit<8>    protocol;
 }
 
-// The length after the IPv4 header, and the numbers of bytes that a packet lacks of the lengths in its headers; 0: none.
+// How many bytes follow the IPv4 header, and by how many bytes the packet is shorter than its headers state; 0: it is complete.
 struct lengths_t {
     bit<16> body;                 // number of bytes after the IPv4 header, by the IPv4 total length
     bit<16> header_missing;
@@ -136,17 +136,17 @@ struct verdict_t {
                                   // destination, or not known yet; set by forward
 }
 
-// Decisions about a SYN from outside to inside that precede the look-up of the SYN's connection. On some targets the decisions
-// are made in a separate pass.
+// Decisions about a SYN that goes to a service, or arrives from outside and is routed. The switch makes these decisions before it
+// looks up the SYN's connection, on some targets in a separate pass.
 struct decided_t {
-    bit<1>           request;     // the packet is a SYN from outside to inside, and must be counted; set by destinations
+    bit<1>           request;     // the packet is such a SYN, and must be counted; set by destinations
     destination_id_t destination; // the number under which the SYN is counted and limited; set by destinations
     bit<8>           refused;     // equals the target's REFUSED if the SYN exceeds a rate, so that it may not claim a slot, but
                                   // still passes if its connection is pinned; set by admission, destinations
     bit<1>           returning;   // the SYN exceeds the destination's rate, and its client was admitted before; unless `refused`
                                   // is set, the SYN passes for this reason; set by destinations
     bit<1>           answer_reset; // the switch answers the SYN by a RST if the SYN is refused; set by destinations
-    bit<1>           looks;       // the SYN claims no slot in this pass; set by the target
+    bit<1>           looks;       // the SYN looks up its connection in this pass, but claims no slot; set by the target
     bit<1>           undecided;   // the SYN needs another pass if its connection has no pin; set by the target, connections
     bit<8>           way;         // the way (1 or 2) of the connection table in which the previous pass found a vacant slot to
                                   // claim; set by Tofino's parser, since Tofino claims a slot only in a second pass
@@ -199,8 +199,8 @@ struct metadata_t {
     bit<1>       known;           // the ingress port is configured; set by ports
     Path         path;            // the packet's path through the pipeline; set by several stages
     flow_t       flow;            // the packet's 5-tuple; set by flow
-    bit<1>       inward;          // the packet goes to a service, or is routed from outside to inside; set by the target's limits
-                                  // or judge
+    bit<1>       inward;          // the packet goes to a service, or arrives from outside and is routed; set by the target's
+                                  // limits or judge
     Event        event;           // what the packet does to its connection; set by events
     lengths_t    lengths;         // length after the IPv4 header, and missing bytes; set by measure
     bit<16>      payload;         // number of bytes after the TCP header; set by measure
@@ -213,7 +213,8 @@ struct metadata_t {
                                   // which the packet goes; set by connections
     ipv4_t       endpoint;        // address that replaces an answer's source (the service's address, set by classify) or a
                                   // request's destination (the server's address, set by translate)
-    l4_port_t    endpoint_port;   // port that replaces the port beside that address; set by the same stages
+    l4_port_t    endpoint_port;   // port that replaces an answer's source port or a request's destination port; set by the same
+                                  // stages
 
     server_id_t  choice;          // the first server drawn, by weight; set by balance
     weight_t     choice_weight;   // weight of choice; set by balance

@@ -53,7 +53,8 @@ const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 const bit<32> CANDIDATES       = 16384;  // simultaneous handshakes of clients that repeat a connection's ports while the
                                          // connection is pinned to a server that takes no new connections
 
-// Largest sum of all weights in each of the two action selectors `choose` and `choose_stable`: at least 16 for each server.
+// Largest sum of all weights in each of the two action selectors `choose` and `choose_stable`: at least 32 for each of SERVERS
+// servers.
 #if defined(TOFINO2)
 const bit<32> SELECTOR_SIZE    = 32768;  // half a stage has 40 SRAM blocks, and 2^16 members with their selector need 42
 #else

@@ -1,5 +1,5 @@
-// Destinations: counts and limits requests (SYNs from outside to inside) by the address that the client requested: a service, a
-// server, or a host that belongs to no service.
+// Destinations: counts and limits requests (SYNs to a service, and routed SYNs from outside) by the address that the client
+// requested: a service, a server, or a host that belongs to no service.
 //
 //   reads  event, inward, flow, refused, pass, now
 //   writes request, destination, refused, returning, answer_reset

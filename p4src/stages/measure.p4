@@ -1,4 +1,4 @@
-// Measure: computes how many bytes a packet lacks of the lengths in its headers, and the length of its payload.
+// Measure: computes by how many bytes a packet is shorter than its headers state, and the length of its payload.
 //
 //   reads  ipv4, tcp, udp, icmp, ipv4_room
 //   writes lengths, payload

@@ -1,4 +1,5 @@
-// Requests: counts offered, admitted and refused SYNs from outside to inside. The counts never decrease.
+// Requests: counts offered, admitted and refused requests: SYNs to a service, and routed SYNs from outside. The counts never
+// decrease.
 //
 //   reads  decided, pinned, claimed, state
 //   writes the cells of requests_* (one for each destination; cell 0: all destinations without an entry)

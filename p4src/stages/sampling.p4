@@ -1,4 +1,5 @@
-// Sampling: samples the destinations of packets from outside to inside, so that the controller finds a hot spot.
+// Sampling: samples the destinations of packets to services, and of routed packets from outside, so that the controller finds a
+// hot spot.
 //
 //   reads  inward, flow, pass
 //   writes the ring of sampled destinations

@@ -13,9 +13,9 @@
 //     reads the loads of choice and others ->        adds 1 to that server's load
 //
 // Hardware accesses a register once in a pass, so reading all loads and adding to one of them takes two passes. Only SYNs without
-// a pin pass twice. Without a second look, such a SYN adds to the load in the first pass. The connection's FIN or RST, whichever
-// is first, subtracts 1. The controller finds connections that end without FIN and RST, and writes their number into the cells
-// stale_*.
+// a pin make a second pass for this. If the service has no second look, v1model usually lets such a SYN claim its slot, and add
+// to the load, in the first pass already. The server's FIN (on Tofino the FIN of either side) or a RST, whichever is first,
+// subtracts 1. The controller finds connections that end without FIN and RST, and writes their number into the cells stale_*.
 //
 // A server whose program has ended has no open connection, and its host answers each SYN by a RST: by load alone, this server
 // would be preferred to every other server. So a server counts as refusing from such a RST until the server's next SYN-ACK. A

@@ -87,8 +87,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         judge.apply(hdr, meta, all.findings, all.verdict);
 
         // An if block occupies the hardware stages from its first table to its last table; the next block gets later stages. So
-        // this program has many short blocks with one step each instead of long blocks. Steps that have no effect on other
-        // packets are applied to every packet.
+        // this program has many short blocks with one step each instead of long blocks. A step is applied to every packet if it
+        // changes nothing in packets for which it is not meant.
         answers.apply(hdr, meta, all.verdict);
         if (meta.path == Path.routed) {
             if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) limit_in_next_pass();

@@ -21,8 +21,8 @@ const bit<8> REFUSED = RED;
 // false, because p4c generates a table for each word of a header that is removed after the parser has added it to a checksum.
 const bool TAKES_OPTIONS_OFF = false;
 
-// Metadata that the first pass passes to the second: all bits that the chip can resubmit with a packet. Every SYN from outside to
-// inside is resubmitted, unless the first pass finds the connection's pin.
+// Metadata that the first pass passes to the second: all bits that the chip can resubmit with a packet. Every SYN to a service,
+// and every routed SYN from outside, is resubmitted, unless the first pass finds the connection's pin.
 header resubmitted_h {
     server_id_t      preferred;
     destination_id_t destination;

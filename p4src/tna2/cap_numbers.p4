@@ -4,8 +4,8 @@
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 
-// Accesses the right edge of what the server has sent. A segment of the server beyond the edge moves the edge. A client's
-// acknowledgement is compared with the edge; `known` is the result.
+// Accesses the right edge of what the server has sent. The end of a server's segment is compared with the edge (result: `grows`),
+// and moves the edge if it is beyond. A client's acknowledgement is compared with the edge (result: `known`).
 control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
     @name(".SluiceIngress.caps.cap_server")
     @id(REGISTER_CAP_SERVER)

@@ -63,7 +63,7 @@ control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     }
 }
 
-// Writes the number of bytes that the receiver may still send into the segment's window field.
+// Writes into a segment's window field how many bytes the receiver of the segment may still send.
 control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> remaining, inout bit<1> changed) {
     CAP_SHIFTS(remaining, >>)
 

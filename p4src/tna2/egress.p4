@@ -1,4 +1,4 @@
-// Egress of Tofino 2: tags and counts the packets that ingress forwarded, and manages their servers' TCP resources. Copies that
+// Egress of Tofino 2: tags and counts the packets that ingress forwarded, and manages servers' TCP resources. Copies that
 // the control Closing has mirrored become RSTs, and are not counted.
 #ifndef SLUICE_TNA2_EGRESS_P4
 #define SLUICE_TNA2_EGRESS_P4

@@ -1,6 +1,6 @@
-// Egress parser: parses the headers that the egress parser of Tofino 1 (tna/parser.p4) parses, a TCP header after an IPv4 header
-// without options, and the options of a SYN or SYN-ACK that caps need. A mirrored copy has a mark instead of the bridge header.
-// Bytes after the TCP header are not extracted: the parser looks ahead at options in words of four bytes.
+// Egress parser: parses what the egress parser of Tofino 1 (tna/parser.p4) parses, and in addition a TCP header after an IPv4
+// header without options, and the options of a SYN or SYN-ACK that caps need. A mirrored copy has a mark instead of the bridge
+// header. Bytes after the TCP header are not extracted: the parser looks ahead at options in words of four bytes.
 //
 //     word 1           2                 3     4     5
 //     02 04 MSS                                                       no scale

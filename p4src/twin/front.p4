@@ -1,6 +1,6 @@
-// Front: as on Tofino, applies all stages to each packet; each stage reports a drop reason, and one table (judge) selects a
-// reason. The twin is the v1model program with this folder before v1model's folder on the include path (tools/p4.py). Tests
-// compare the outputs of the twin and of the v1model program for the same packets.
+// Front: as on Tofino, no stage waits for the drop reason of an earlier stage; each stage reports a reason, and one table (judge)
+// selects one of these reasons. The twin is the v1model program with this folder before v1model's folder on the include path
+// (tools/p4.py). Tests compare the outputs of the twin and of the v1model program for the same packets.
 //
 //   reads  what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers read
 //          ipv4, ipv4_room: so that a packet longer than its frame is judged as on v1model

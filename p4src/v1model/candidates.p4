@@ -31,8 +31,9 @@ typedef bit<49> candidate_pin_t;
 
 // Decides from the metadata what a packet does to a candidate; at most one output is true. `claims`: a SYN goes to the cell's
 // candidate, or to a new candidate. `answers`: a SYN-ACK that may be from the candidate; its number is then stored.
-// `acknowledges`: a client's segment that may acknowledge the stored number; if it does, the pin moves. Input `begun`: the pinned
-// connection's handshake has not ended.
+// `acknowledges`: a client's segment that may acknowledge the stored number; if it does, the pin moves. A SYN that may go to no
+// candidate gets a drop reason; a SYN that claims loses the reason server_unknown. Input `begun`: the pinned connection's
+// handshake has not ended.
 control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, out bool claims, out bool answers, out bool acknowledges,
                      inout DropReason drop) {
     apply {

@@ -62,8 +62,8 @@ struct ack_t {
     bit<1> advances;                   // the acknowledgement is above all earlier acknowledgements
 }
 
-// Updates the numbers of a segment's sender: the right edge, if the segment's data is within the offered window, and the
-// acknowledgement, if it covers only data that the peer sent.
+// Updates the numbers of a segment's sender: the right edge, if the segment ends at most BEYOND_OFFER bytes after the offered
+// window, and the acknowledgement, if it covers only data that the peer sent.
 void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement, in bit<32> sent, inout cap_numbers_t own, out ack_t ack) {
     if (later(end, own[NUMBERS_NEXT]) && !later(end, offered + BEYOND_OFFER)) {
         own[NUMBERS_NEXT] = end;
@@ -100,7 +100,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// Raises a cap to the least cap. The value 0 means no cap.
+// Raises a cap that is below the least cap to the least cap. A cap of 0 means no cap, and becomes NO_CAP.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;
@@ -109,8 +109,8 @@ void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     }
 }
 
-// Moves the right edge of the window that the peer was offered, by a new window within the cap. An old acknowledgement changes
-// nothing.
+// Moves the right edge of the window that the peer was offered, by a new window within the cap. If the offered window was
+// unknown, the new window is stored without a cap; otherwise an old acknowledgement changes nothing.
 void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     bit<32> most = (bit<32>)window << scale;
     if (offer[OFFER_CAP] == 0 && ack.known == 1) {

@@ -1,5 +1,6 @@
-// v1model checksums: verifies and computes the IPv4 header's checksum, and adjusts the checksums of TCP, UDP and ICMP errors by
-// the words that changed, because the switch does not read their payload: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3).
+// v1model checksums: verifies and computes the IPv4 header's checksum, and adjusts the checksums of TCP, of UDP and of ICMP
+// errors by the words that changed, because the switch does not read the payload: HC' = ~(~HC + ~m + m')
+// (RFC 1624, eq. 3).
 //
 //   reads  ipv4, ipv4_options, tcp, udp, icmp, inner_ipv4, inner_transport, kept_options
 //          endpoint, endpoint_port, replaced, replaced_port, respliced, icmp_error: the words that changed

@@ -223,7 +223,7 @@ control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t
     }
 }
 
-// Counts the pause before the server's last payload, by server and length.
+// Counts the pause before the server's last payload, by server and length, and then clears the pause in `state`.
 control PauseCount(in metadata_t meta, inout closing_state_t state) {
     @name(".SluiceIngress.closing.closing_pauses")
     @id(REGISTER_CLOSING_PAUSES)

@@ -23,8 +23,8 @@ struct spliced_t {
     Remember    memory;           // what the content service has stored about the SYN's client
 }
 
-// Looks up the last server of a SYN's client; other packets renew or delete this entry. If no agent reads the service's requests
-// (UNREAD), the stable choice replaces the last server.
+// Looks up the last server of a SYN's client. A splice order writes the client's entry, and other packets renew or delete it. If
+// no agent reads the service's requests (UNREAD), the stable choice replaces the last server.
 control Recollection(in headers_t hdr, inout metadata_t meta, in decided_t decided, inout Remember memory) {
     @name(".SluiceIngress.remembered")
     Remembered() remembered;
@@ -65,7 +65,8 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
 
 // Restores the pinned server, because ledger and loads are counted for this server. If the packet's agent or remembered server is
 // unknown, or the remembered server is draining, requests a pass in which the packet goes to another agent. Any agent can take
-// over a connection, because all agents share the key of the SYN cookies.
+// over a connection, because all agents share the key of the SYN cookies. A SYN whose remembered server takes new connections
+// gets a pass in which it claims a slot.
 control BehindTranslation(inout metadata_t meta, in spliced_t spliced, inout DropReason server_drop) {
     apply {
         if (meta.server != spliced.pin || spliced.memory != Remember.nothing) {

@@ -1,5 +1,5 @@
 // v1model parser: parses Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP, and the packet inside an ICMP
-// error. In a packet from the controller only the header packet_out is parsed, and a tickle with its packet.
+// error. Of a packet from the controller, only the header packet_out is parsed, and after it a tickle with its packet.
 #ifndef SLUICE_V1MODEL_PARSER_P4
 #define SLUICE_V1MODEL_PARSER_P4
 

@@ -34,7 +34,8 @@ struct transfer_t {
     bit<32>         edge;             // right edge of what the server has sent, including this packet
     bit<1>          ends;             // the segment's end is the right edge `edge`
     bit<32>         acked;            // the client's highest acknowledgement, including this packet
-    bit<1>          moves;            // the ACK acknowledges data in flight, or repeats the number `acked`
+    bit<1>          moves;            // the ACK acknowledges data in flight, or repeats the number `acked`; for op `start`:
+                                      // the packet is a SYN-ACK, whose round-trip time is measured
     bit<1>          advances;         // the ACK is above all earlier ACKs
     bit<1>          is_closed;        // the client's last ACK closed the window
     transfer_time_t silence;          // microseconds since the previous packet of either side
@@ -191,7 +192,7 @@ control TransferProbe(inout transfer_t transfer) {
 
     apply {
         transfer_probe_t cell;
-        transfer_span_t now = transfer.now[30:0] | 1;    // never 0, which means no segment; the error is at most 1 us
+        transfer_span_t now = transfer.now[30:0] | 1;    // never 0, which would mean no measurement; the error is at most 1 us
         transfer_probe.read(cell, transfer.slot);
         if (transfer.op == TransferOp.start) {
             cell = transfer.first ++ (transfer_span_t)0;

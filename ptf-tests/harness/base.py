@@ -86,7 +86,7 @@ def unpinned_mid(service: Service) -> Cell:
 
 
 def moved(service: Service) -> Cell:
-    """Return the count changed by a repeated SYN that is sent to another server than before."""
+    """Return the count changed by a repeated SYN that the switch sends to another server than before."""
     return (Counter.MOVED, service.id)
 
 
@@ -147,7 +147,7 @@ class StageTest(BaseTest):
     maxDiff = None
 
     NEEDS: tuple[Table | Register, ...] = ()
-    """Tables and registers without which the test is skipped, in addition to those of the base classes."""
+    """Tables and registers that the test needs, besides those of its bases; it is skipped if the program lacks one."""
 
     @property
     def switch(self) -> Switch:
@@ -347,9 +347,9 @@ class StageTest(BaseTest):
         answer: Packet | bytes | None = None,
         drop: DropReason = DropReason.NONE,
     ) -> None:
-        """Send an ARP message; assert that the controller is notified of its sender, its port, and the switch's answer.
+        """Send an ARP message; assert that the switch reports its sender and port, and whether the switch answered it.
 
-        The switch sends `answer`, or drops the message for `drop`.
+        `answer`: the frame that the switch must send back; None: no frame. `drop`: the verdict on the message.
         """
         self._flush()
         outcome = self.exchange(port, frame)
@@ -508,8 +508,8 @@ class StageTest(BaseTest):
     def set_timers(self, **times: int) -> None:
         """Set timeouts of the connection table until the end of the test: idle, pending, answered, half_closed, linger.
 
-        The unit is ticks. A negative timeout has always expired. Timeouts that are not given have the values with which
-        the program starts.
+        The unit is ticks. With a negative timeout, every slot in its state has expired. Timeouts that are not given
+        have the values with which the program starts.
         """
         changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
         self.replace(entries.timers({**self.switch.times, **changed}), entries.timers(self.switch.times))
@@ -527,7 +527,10 @@ class StageTest(BaseTest):
         self.replace(config, entries.unmetered(name, index))
 
     def spent(self, *names: Meter) -> None:
-        """Empty the buckets without a refill rate, whose tokens the test has used up; without names, in all meters."""
+        """Empty the buckets that are never refilled, after the test has used up their tokens.
+
+        `names`: the meters of these buckets; if none is given, all meters.
+        """
         now = [cell for cell in self._unspent if not names or cell[0] in names]
         if now:
             self.switch.modify([self._unspent.pop(cell) for cell in now])

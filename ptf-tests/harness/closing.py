@@ -61,18 +61,20 @@ class Talk:
         return self.flow.request(flags="A", seq=0, ack=0)
 
     def again_to(self, sender: Packet, stamps: tuple[int, int] | None = None, *, fin: bool = True) -> bytes:
-        """Return the repeated FIN or ACK of the server that the switch sends back to the client.
+        """Return the repeated FIN (`fin`) or ACK of the server that the switch sends back to the client.
 
-        The segment has the timestamps `stamps`. The bytes after the headers of the client's frame follow as a trailer.
+        The segment has the timestamps `stamps` (None: no timestamps). `sender` is the client's frame; the bytes
+        after its headers follow as a trailer.
         """
         options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
         fields = {"flags": "FA" if fin else "A", "ack": self.client, "window": 0xFFFF, "options": options}
         return self._back_to(sender, plan.CLIENT.mac, **fields)
 
     def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
-        """Return the RST that the switch sends back to a frame's sender.
+        """Return the RST that the switch sends back to the sender of the frame `sender`.
 
-        The bytes that follow the TCP header in the sender's frame follow as a trailer.
+        `flow_is_server`: the frame came from the server. `length`: sequence numbers that the frame takes. The bytes
+        after the TCP header of that frame follow as a trailer.
         """
         mac = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
         return self._back_to(sender, mac, flags="RA", ack=(cast(Any, sender)[TCP].seq + length) % WRAP, window=0)
@@ -214,7 +216,7 @@ class Closing(StageTest):
         self.switch.registers.write(*cell, state - (ticks << 26))
 
     def assertPauses(self, **expected: int) -> None:
-        """Assert the number of s1's responses by length class of their pause: `of_3=1` is one pause of 4 to 7 ticks."""
+        """Assert the number of pauses in s1's responses by length class: `of_3=1` is one pause of 4 to 7 ticks."""
         cells = [(Register.CLOSING_PAUSES, S1.id << PAUSE_LENGTH_BITS | at) for at in range(1 << PAUSE_LENGTH_BITS)]
         counts = {f"of_{at}": count for at, count in enumerate(self.switch.registers.read(cells)) if count}
         self.assertEqual(counts, expected)

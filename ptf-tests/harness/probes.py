@@ -1,4 +1,4 @@
-"""Frames between hosts that are not part of a service, each with the expected frame."""
+"""UDP datagrams and ARP packets of hosts that belong to no service, and the frames that the router sends for them."""
 
 from __future__ import annotations
 

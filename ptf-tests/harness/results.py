@@ -19,7 +19,7 @@ VARIABLE = "SLUICE_PTF_RESULTS"
 
 @contextmanager
 def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Generator[None]:
-    """Append name, outcome and duration of the test that runs in the block to the file for outcomes."""
+    """Let a test run in the block; then append the test's name, outcome and duration to the file for outcomes."""
     path = os.environ.get(VARIABLE)
     if path is None or result is None:
         yield

@@ -141,7 +141,7 @@ def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterat
 
 
 def _solve(columns: list[int], target: int) -> tuple[int, list[int]]:
-    """Return an x whose bits select columns that sum to `target` (mod 2), and a basis of the x with sum 0."""
+    """Return a number whose bits select columns with sum `target` (mod 2), and a basis of such numbers for sum 0."""
     basis: dict[int, tuple[int, int]] = {}
     kernel: list[int] = []
 

@@ -57,7 +57,7 @@ FRAME_CHECKSUM = 4
 FREED_SINGLY = 1000
 """Number of connections below which a test's slots are freed one by one.
 
-Above that number the complete registers are cleared, which takes Tofino's driver some seconds.
+From that number on, the complete registers are cleared, which takes Tofino's driver some seconds.
 """
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
@@ -233,7 +233,7 @@ class Switch:
         return state
 
     def restore(self) -> None:
-        """After a failed test, reset the tables to their state at the start of the run."""
+        """Reset the tables to their state at the start of the run, after a test that has not undone its changes."""
         state = self.state()
         updates: list[p4r.Update] = []
         for key in state.keys() | self.baseline.keys():
@@ -287,7 +287,8 @@ class Switch:
     def clear_connections(self) -> None:
         """Free slots of the connection table, and cells of candidates.
 
-        All slots are freed if that is fast, otherwise those of the connections that the test has used.
+        If the target clears registers slowly, and the test has used few connections, only their slots are freed;
+        otherwise all slots are.
         """
         if self._frees_slots and len(self.touched) < FREED_SINGLY:
             for key in self.touched:

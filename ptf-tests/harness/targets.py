@@ -40,7 +40,7 @@ class Running(Given):
 
 @contextmanager
 def running(name: str, cables: list[Cable], log: Path, pipeline: Path) -> Generator[Running]:
-    """Start the switch, wait until it answers, and end it in any case; raise SetupError if that fails.
+    """Start the switch, wait until it answers, and end it after the block; raise SetupError if it does not answer.
 
     `pipeline` is the folder of the program, for the kinds of switches that are started with the program.
     """

@@ -137,7 +137,7 @@ def row(transfers: Transfers, slot: int) -> dict[str, Any]:
 
 
 def older(cells: dict[Register, int], microseconds: int) -> dict[Register, int]:
-    """Return the values that cells with a time have when `microseconds` have passed."""
+    """Return those of the cells that contain a time, with the time set back by `microseconds`."""
     owner = cells[Register.TRANSFER_OWNER]
     stamp = (owner & 0xFFFF) - (microseconds >> 16) & 0xFFFF
     time_us = cells[Register.TRANSFER_ACTIVITY] % (1 << TIME_BITS)

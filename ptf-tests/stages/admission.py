@@ -19,7 +19,7 @@ class Limited(StageTest):
     """Base class of the tests in which the bucket of a service holds few tokens and is never refilled."""
 
     def limit(self, service: Service, burst: int, committed: int | None = None) -> None:
-        """Let the switch admit `burst` SYNs, of which the first `committed` are green."""
+        """Let the switch admit `burst` SYNs, of which the first `committed` (None: all) are green."""
         self.meter(Meter.ADMISSION, service.id, cir=NEVER, cburst=committed or burst, pir=NEVER, pburst=burst)
 
     def refuses(self, flow: Flow) -> None:

@@ -17,7 +17,7 @@ X4 = Server(34, S1_HOST, 8001)
 FOUR = (X1, X2, X3, X4)
 CLIENTS = 32
 OTHERS = 300
-"""Smallest number of the selector groups of alternatives; each group omits one server."""
+"""Lowest of the numbers that identify the selector groups of alternatives; each group omits one server."""
 
 
 class Refusing(ContentTest):

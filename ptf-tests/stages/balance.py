@@ -129,7 +129,7 @@ class DrawIsTheHash(Drawing):
 
 
 class SameConnectionSameDraw(Drawing):
-    """The draw depends on the connection alone, so all its packets without a pin reach one server."""
+    """The draw depends on the connection alone: all packets of a connection that has no pin reach one server."""
 
     def runTest(self) -> None:
         self.weigh_capacity(WEB, {S1: 1, S2: 1, S3: 1})

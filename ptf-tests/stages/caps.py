@@ -214,7 +214,7 @@ class NumbersWrap(Capped):
 
 
 class AckOfNothing(Capped):
-    """An ACK of data that was never sent changes nothing, however far ahead the data is; neither does an old ACK."""
+    """An old ACK changes nothing, nor does an ACK of data that was never sent, however far ahead the data is."""
 
     send = receive = CAP
 
@@ -410,7 +410,7 @@ class ReopenedConnection(Capped):
 
 
 class SynAgain(Capped):
-    """The last of repeated SYNs and SYN-ACKs is valid; a SYN-ACK that acknowledges another SYN is ignored."""
+    """Caps use the last of repeated SYNs and SYN-ACKs, and ignore a SYN-ACK that acknowledges another SYN."""
 
     send = CAP
 

@@ -248,7 +248,7 @@ class WhileOff(Closing):
 
 
 class MayNotBeClosed(Closing):
-    """No packet is dropped for a server that is measured, but whose connections may not be closed."""
+    """If a server is measured, but its connections may not be closed, only tickles for its connections are dropped."""
 
     def manage(self) -> None:
         """Let the switch measure s1's transfers, without closing connections."""

@@ -50,7 +50,7 @@ class ResetAgain(Closing):
 
 
 class FinAgain(Closing):
-    """A client that has not received the FIN receives it again for every ACK that does not acknowledge it."""
+    """The switch answers every bare ACK or keepalive of a client that has not acknowledged the FIN by the FIN again."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)

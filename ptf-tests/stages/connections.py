@@ -167,7 +167,7 @@ class ServersOwnSyn(StageTest):
 
 
 class BothWaysTaken(StageTest):
-    """If both slots are occupied, all packets of the connection use the weights by capacity, and claim no slot."""
+    """If both slots of a connection are occupied, its client's packets use the weights by capacity and claim none."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())

@@ -45,7 +45,7 @@ class UnlistedRefused(Crowd):
 
 
 class ServiceLimited(Crowd):
-    """Requests to a service's address above the limit are refused; a repeated SYN counts as a new request."""
+    """Requests to a service's address above the limit are refused; a refused SYN counts again when it is repeated."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -120,7 +120,7 @@ class EstablishedUntouched(Crowd):
 
 
 class OneServerAddress(Crowd):
-    """A server's own address can be a destination; the server's neighbour is not affected."""
+    """A server's own address can be a destination; its limit applies neither to other servers nor to the service."""
 
     def runTest(self) -> None:
         self.exhausts(S1_HOST)
@@ -160,7 +160,7 @@ class EachItsOwn(Crowd):
 
 
 class FromInside(Crowd):
-    """A connection that is opened from an inside port is neither counted nor limited."""
+    """A connection from an inside port to a host without a service is neither counted nor limited."""
 
     def runTest(self) -> None:
         self.watch(UPLINK_HOST.address, HOT)

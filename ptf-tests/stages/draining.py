@@ -202,7 +202,7 @@ class MeteredOnce(Draining):
 
 
 class DrawnAgain(Draining):
-    """An ejected server that is drawn as a probe receives the connection, and the SYN leaves the pipeline."""
+    """An ejected server that is drawn as a probe receives the connection; its SYN is not resubmitted without end."""
 
     def runTest(self) -> None:
         self.drain(S1)

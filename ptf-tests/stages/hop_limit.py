@@ -36,7 +36,7 @@ class ExceededTagged(StageTest):
 
 
 class ExceededOnWayToService(StageTest):
-    """A SYN whose TTL has expired is neither translated, offered, pinned nor counted."""
+    """A SYN whose TTL has expired is not translated and not pinned, and counts neither as offered nor for a server."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -55,7 +55,7 @@ class ExceededOnWayBack(StageTest):
 
 
 class ExceededBeforeRouting(StageTest):
-    """The neighbour of a packet whose TTL has expired is not resolved."""
+    """The switch does not ask the controller to resolve the next hop of a packet whose TTL has expired."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT, ttl=1)

@@ -166,7 +166,7 @@ class PathMtu(ErrorTest):
 
 
 class EveryType(ErrorTest):
-    """Errors of the types unreachable, time exceeded and parameter problem are translated, with eight bytes of TCP."""
+    """Errors of the types unreachable, time exceeded and parameter problem that quote 8 bytes of TCP are translated."""
 
     def runTest(self) -> None:
         exchange = self.tcp()

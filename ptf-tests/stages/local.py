@@ -113,7 +113,7 @@ class ArpReply(StageTest):
 
 
 class ArpReplyToOther(StageTest):
-    """An ARP reply to another host also reports its sender."""
+    """An ARP reply to another host reports its sender, like a reply to the router."""
 
     def runTest(self) -> None:
         reply = layers(
@@ -141,7 +141,7 @@ def echoed(port: Port, request: Packet) -> Packet:
 
 
 class EchoInterface(StageTest):
-    """An echo request to the address of any interface is answered, on every port."""
+    """A client's echo request is answered, whichever of the router's interfaces has the requested address."""
 
     def runTest(self) -> None:
         for port in PORTS:
@@ -206,7 +206,7 @@ class FromServer(StageTest):
 
 
 class NoService(StageTest):
-    """Packets to the router's addresses without a service are dropped: UDP, TCP, an echo reply, another protocol."""
+    """Packets to an address of the router or of a service, but to no service, are dropped, except echo requests."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, plain(CLIENT_HOST, CLIENT.address), DropReason.NO_SERVICE)

@@ -148,7 +148,7 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
 
 
 class ProbeOfTheEnd(Established):
-    """A last segment with a FIN can be repeated as a tail-loss probe too."""
+    """A repeated last segment is a tail-loss probe even if it has a FIN."""
 
     def runTest(self) -> None:
         self.sends_each(range(2))
@@ -189,7 +189,7 @@ class ProbeLostToo(ProbeRepairs):
 
 
 class Keepalive(Established):
-    """A byte before the edge of sent data, or an empty segment, is a keepalive: neither a segment nor a loss."""
+    """A byte before the edge of sent data, or an empty segment, is a keepalive: no segment or loss is counted."""
 
     def runTest(self) -> None:
         self.delivers(0)

@@ -133,7 +133,7 @@ class ControlledTest(StageTest):
     def sends_arp(
         self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = ""
     ) -> None:
-        """Send an ARP message with this sender for the address `target`; without one, the message is gratuitous."""
+        """Send an ARP message with this sender for the address `target`; without `target`, it is gratuitous."""
         sender = CLIENT_HOST.mac if port is CLIENT else S1_HOST.mac
         arp = ARP(op=op, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target or address)
         self.inject(port, layers(Ether(dst=to, src=sender), arp))

@@ -184,7 +184,7 @@ class Unpinned(Measured):
 
 
 class Routed(Measured):
-    """A routed response of an inside host is measured too; a packet from an outside port is not."""
+    """A response that an inside host sends without a service is measured; a packet from an outside port is not."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -243,7 +243,7 @@ class Collision(Measured):
 
 
 class SilentForWeeks(Measured):
-    """A slot whose response ended weeks ago is free."""
+    """A slot whose response ended days or weeks ago is free."""
 
     def runTest(self) -> None:
         self.measure(LONG)

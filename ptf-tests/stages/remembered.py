@@ -94,9 +94,9 @@ class StickyClient(Remembering):
 
 
 class MemoryEnds(Remembering):
-    """A client is forgotten after a time, after new rules, and if its server drains or is removed.
+    """A client's entry is ignored after a time, after new rules, and while its server drains or is not configured.
 
-    Its next connection is then sent to an agent.
+    The client's next connection is then sent to an agent.
     """
 
     def runTest(self) -> None:
@@ -133,7 +133,7 @@ class UseRenewsMemory(Remembering):
         self.cell = (Register.REMEMBERED_CLIENTS, crc32(ends) % REMEMBERED_CLIENTS)
 
     def stamp(self) -> int:
-        """Return the time of the client in the memory, in ticks."""
+        """Return the time in ticks that is stored with the remembered client."""
         (value,) = self.switch.registers.read([self.cell])
         self.assertTrue(value, "the client is not remembered")
         return value & STAMP

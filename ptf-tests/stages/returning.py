@@ -1,4 +1,4 @@
-"""Tests of stage `requests`: admitted clients are remembered, and their next SYNs use a separate token bucket."""
+"""Tests of stage `destinations`: admitted clients are remembered; above the limit their SYNs use another bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of stage `sampling`: for packets that leave by inside ports, the switch writes the destination into a ring."""
+"""Tests of stage `sampling`: a ring of the destinations of packets to services and of routed packets from outside."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class OffByDefault(Sampled):
 
 
 class All(Sampled):
-    """Every packet that leaves by an inside port is sampled, with its original destination: a service or a host."""
+    """Every packet to a service, and every routed packet from outside, is sampled, with its original destination."""
 
     def runTest(self) -> None:
         self.sample(ALL)
@@ -66,7 +66,7 @@ class All(Sampled):
 
 
 class NotFromInside(Sampled):
-    """Packets from inside ports are not sampled, whether answers or other packets of servers."""
+    """Servers' answers, and routed packets from inside ports, are not sampled."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))
@@ -77,7 +77,7 @@ class NotFromInside(Sampled):
 
 
 class BeforeTheLimit(Sampled):
-    """A refused request is sampled too, because a hot spot is what clients request, not what is admitted."""
+    """A refused request is sampled, because a hot spot is what clients request, not what is admitted."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, 1)

@@ -133,7 +133,7 @@ class ReplacedWhenIdle(StageTest):
 
 
 class KeptAlive(StageTest):
-    """Keepalives of either end preserve a slot beyond the idle timeout, because the server's ACKs renew the pin."""
+    """A client's keepalives preserve a slot beyond the idle timeout, because the server's answers renew the pin."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16)

@@ -30,7 +30,7 @@ class Capped(StageTest):
         self.look()
 
     def look(self) -> None:
-        """Derive full servers and weights from the loads, as the controller does ten times a second."""
+        """Read the loads, and set the weights and the meter for them, as the controller does ten times a second."""
         loads = self.switch.registers.read([(Register.LOAD_FIRST, server) for server in CAPS])
         self.view.update_full(CAPS, dict(zip(CAPS, loads, strict=True)))
         weights = {SERVED[number]: weight for number, weight in self.view.weights.items()}

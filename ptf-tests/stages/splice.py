@@ -281,7 +281,7 @@ class SynWithPayload(ContentTest):
 
 
 class PortUsedAgain(ContentTest):
-    """After the first FIN of a connection, a SYN with its ports is sent to an agent, whose own SYN claims the slot."""
+    """After a client's RST, a SYN with the connection's ports is sent to an agent, whose own SYN claims the slot."""
 
     def runTest(self) -> None:
         flow = self.established()

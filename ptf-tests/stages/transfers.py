@@ -71,7 +71,7 @@ class AnsweredTwice(TransferTest):
 
 
 class StartsAnew(TransferTest):
-    """A new connection with the same ports overwrites every cell."""
+    """The start of a connection overwrites every cell of its slot."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -176,7 +176,7 @@ class Ended(Established):
 
 
 class Reset(Ended):
-    """A connection that was reset frees its slot after two seconds too."""
+    """A connection that was reset frees its slot after two seconds, like one that ended by FINs."""
 
     def ends(self) -> None:
         self.server_sends(self.flow, self.flow.reply(flags="R", seq=ANSWER + 1), was_reset(S1))

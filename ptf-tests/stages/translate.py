@@ -90,7 +90,7 @@ class Sizes(StageTest):
 
 
 class ChecksumCarries(StageTest):
-    """Incremental checksums are valid for results of 0 and 0xffff and for all carries between."""
+    """Incremental checksums are valid, also if the result is 0, 0xffff, or a value next to these."""
 
     def runTest(self) -> None:
         flow = self.establishes(Flow(WEB, S1))

@@ -89,8 +89,9 @@ const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
-// How to interpret the result of an operation on a key. Every operation first compares the fingerprints, and then the times: the
-// second comparison is true if the key's time is before that of the oldest valid key, or before the time to be written.
+// How to interpret the result of an operation on a key. Every operation first compares the fingerprints, and every operation but
+// `close` then compares the times: the second comparison is true if the key's time is before that of the oldest valid key, or
+// before the time to be written.
 //
 //              fingerprint only   older only    both
 //     any      found              -             found

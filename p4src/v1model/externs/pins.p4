@@ -65,10 +65,10 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
 }
 
 // Applies a SYN to a slot. A SYN does not renew the time of a live connection, because any host can send SYNs. With `claims`, a
-// SYN claims a vacant slot. On a content connection a SYN changes no state; if the connection has begun to end, its slot is
-// vacant, because its client has proved to an agent that the client opens a new connection. A content client's SYN claims no
-// slot. It frees the slot of an earlier connection with the same ports that has ended on both sides or expired, so that the
-// client's next packets go to an agent.
+// SYN claims a vacant slot. On a content connection a SYN changes no state; if the server's FIN or a RST has passed, the slot is
+// vacant, because the client has proved to an agent that it opens a new connection. A content client's SYN claims no slot. It
+// frees the slot of an earlier connection with the same ports that has ended on both sides or expired, so that the client's next
+// packets go to an agent.
 void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t outcome) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
     outcome.hit = 0;
@@ -97,11 +97,11 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
     }
 }
 
-// Applies any other packet of a client to a slot. Only the ACK that ends a handshake renews the slot's time: only the server can
-// check the sequence numbers of later packets, and the server's answers renew the time. A FIN does not shorten the time-out;
-// after a RST the time-out is that of a half-closed connection. An agent's RST closes the connection for good: late packets
-// of the server do not reopen the slot, because otherwise the agent's next SYN would go to this server, whatever the SYN's
-// group.
+// Applies any other packet of a client to a slot. While the connection is open, only the ACK or payload that ends a handshake
+// renews the slot's time: only the server can check the sequence numbers of later packets, and the server's answers renew the
+// time. A FIN that precedes the server's FIN does not shorten the time-out; after a RST that precedes it, the time-out is that of
+// a half-closed connection. An agent's RST closes the connection for good: late packets of the server do not reopen the slot,
+// because otherwise the agent's next SYN would go to this server, whatever the SYN's group.
 void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
     outcome.hit = 0;
     outcome.vacant = 0;
