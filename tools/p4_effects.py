@@ -311,7 +311,7 @@ class Walk:
     def statement(self, tokens: Tokens, position: int) -> int:
         """Walk through the statement at a position; return the position after the statement."""
         first = tokens[position]
-        if first in ("switch", "for"):
+        if first == "for":
             raise P4Error(f"{self.around.file}: tools/p4_effects.py knows no `{first}`")
         if first == "{":
             stop = end(tokens, position)
@@ -330,9 +330,26 @@ class Walk:
                 stop = self.statement(tokens, stop + 1)
                 self.written |= after
             return stop
+        if first == "switch":
+            closing = end(tokens, position + 1)
+            self.expression(tokens[position + 2 : closing])
+            stop = end(tokens, closing + 1)
+            self.cases(tokens[closing + 2 : stop])
+            return stop + 1
         stop = find(tokens, ";", position)
         self.simple(tokens[position:stop])
         return stop + 1
+
+    def cases(self, tokens: Tokens) -> None:
+        """Walk through the blocks of a `switch` statement, of which at most one is executed."""
+        before, after = set(self.written), set(self.written)
+        position = find(tokens, "{")
+        while position < len(tokens):
+            self.written = set(before)
+            position = self.statement(tokens, position)
+            after |= self.written
+            position = find(tokens, "{", position)
+        self.written = after
 
     def simple(self, tokens: Tokens) -> None:
         """Walk through an assignment, a call, a declaration or a `return`."""

@@ -1,6 +1,6 @@
-// Forward: looks up the longest-prefix route, and the port and MAC address of the route's next hop. A neighbour is a host or router
-// on a connected subnet whose MAC address the controller knows. Each neighbour has an id, and a host route (the longest possible
-// prefix) unless a configured route applies to its address.
+// Forward: looks up the longest-prefix route, and the port and MAC address of the route's next hop. A neighbour (next hop) is a host
+// or router on a connected subnet. Each neighbour has an id, and a host route (the longest possible prefix) unless a configured
+// route applies to its address.
 //
 //   reads  ipv4.dst
 //   writes ethernet, verdict

@@ -40,6 +40,11 @@ def paths(accesses: set[Access]) -> list[str]:
         ("apply { meta.a = 1; if (meta.a == 1) { meta.b = meta.a; } }", [], ["meta.a", "meta.b"]),
         ("apply { if (given == 1) meta.a = 1; else meta.b = meta.a; }", ["given", "meta.a"], ["meta.a", "meta.b"]),
         ("apply { if (given == 1) { meta.a = 1; } meta.b = meta.a; }", ["given"], ["meta.a", "meta.b"]),
+        (
+            "apply { switch (given) { 1: { meta.a = meta.c; } default: { meta.b = meta.a; } } made = meta.b; }",
+            ["given", "meta.a", "meta.c"],
+            ["made", "meta.a", "meta.b"],
+        ),
         ("apply { meta = { 1, given, 3, DropReason.none }; made = meta.a; }", ["given"], ["made", "meta"]),
         ("apply { made = 1; meta.a = made; }", [], ["made", "meta.a"]),
         ("apply { if (hdr.ipv4.isValid()) { hdr.ipv4.setInvalid(); } }", ["hdr.ipv4"], ["hdr.ipv4"]),
@@ -102,8 +107,8 @@ def test_what_is_called_counts_in_the_names_of_the_caller() -> None:
 
 
 def test_an_unknown_statement_is_refused() -> None:
-    stage = program("apply { switch (meta.a) { 1: { made = 1; } } }")
-    with pytest.raises(P4Error, match="switch"):
+    stage = program("apply { for (bit<8> i in 1 .. 8) { made = i; } }")
+    with pytest.raises(P4Error, match="for"):
         stage.effects(stage.controls["Stage"])
 
 

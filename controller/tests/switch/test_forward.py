@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from configs import web
+from finsy import P4TableAction
 from sluice.addresses import IPV4_BITS, Address, from_number, from_text
 from sluice.config.load import parse
 from sluice.names import Action
@@ -26,12 +27,12 @@ def _state(more: str = "") -> State:
 
 def _hops(state: State) -> dict[str, Any]:
     """Return the next hop's id of every route, by prefix; None if the prefix is directly connected."""
-    return {
-        str((entry.match or {}).get("destination", "0.0.0.0/0")): (
-            entry.action.args["neighbour"] if entry.action.name == Action.VIA else None
-        )
-        for entry in routes(state)
-    }
+    hops: dict[str, Any] = {}
+    for entry in routes(state):
+        assert isinstance(entry.action, P4TableAction)
+        prefix = str((entry.match or {}).get("destination", "0.0.0.0/0"))
+        hops[prefix] = entry.action.args["neighbour"] if entry.action.name == Action.VIA else None
+    return hops
 
 
 def test_routes_lead_to_ids_and_a_neighbour_has_a_host_route() -> None:
