@@ -16,7 +16,8 @@ use crate::wire::{Segment, SynOptions};
 /// handshake. Linux uses the same scale with its default buffers. A larger scale would round windows more, and windows
 /// of 8 MB suffice. The translation shifts windows of servers with other scales.
 pub const SCALE: u8 = 7;
-/// Nanoseconds after which learned values begin to expire; after twice this time they are discarded.
+/// The least time, in nanoseconds, for which a learned value is valid. It expires after at most twice this time,
+/// because values are discarded by whole periods of this length.
 pub const HALF_LIFE: u64 = 300_000_000_000;
 /// The MSS in bytes of a host whose SYN announces none (RFC 9293, section 3.7.1).
 pub const DEFAULT_MSS: u16 = 536;

@@ -202,7 +202,7 @@ impl<'f> Segment<'f> {
     }
 }
 
-/// The TCP options of a SYN that the agent uses. An absent option is none or false.
+/// Those TCP options of a SYN that the agent uses. An absent option is `None` or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SynOptions {
     /// MSS in bytes.

@@ -28,7 +28,8 @@ struct resources_egress_t {
     bridge_h          bridge;
     port_t            egress_port;
     offered_options_t offered;        // options of a SYN or SYN-ACK; set by parser
-    bit<16>           tcp_rest;       // sum of the TCP checksum without window and flags; set by parser
+    bit<16>           tcp_rest;       // sum of the words that the TCP checksum covers, except the words with the flags and
+                                      // the window; set by parser
     bit<1>            segment_changed; // window or flags have changed; set by caps, closing, turn_round
     copy_h            copy;           // valid in a mirrored copy; set by parser
     bit<8>            copy_mark;      // mark for the header in front of a copy of this packet; set by closing

@@ -187,7 +187,8 @@ class ContentTest(StageTest):
         self.forwards(flow.agent.host.port, frame, flow.server.host.port, flow.at_server(frame))
 
     def server_reaches_agent(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """Send a server's frame; assert that the agent receives it, with the client as its destination."""
+        """Send a server's frame; assert that the agent receives `expected` (by default the frame itself), with the
+        client as its destination."""
         self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(expected or frame))
 
     def opens_group(self, flow: ContentFlow) -> None:

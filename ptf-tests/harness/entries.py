@@ -128,7 +128,10 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
 
 
 def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
-    """Return a group from which the switch draws further candidates for a SYN, `looks` - 1 at once."""
+    """Return the entry of a group from which the switch draws further candidates for a SYN.
+
+    `looks`: the number of servers that the switch compares for a SYN; a draw from the group yields `looks` - 1 servers.
+    """
     members = [(places, _drawn(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 

@@ -225,7 +225,7 @@ class Switch:
                 group.action_profile_actions, key=lambda member: member.SerializeToString(deterministic=True)
             )
             if ordered:
-                # In a comparison of messages, a field that was cleared differs from one that was never set.
+                # Without this condition, ClearField would add an empty group to entries without a group.
                 group.ClearField("action_profile_actions")
                 group.action_profile_actions.extend(ordered)
             key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"

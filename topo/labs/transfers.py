@@ -139,7 +139,8 @@ class TransfersLab(NamespaceNetwork):
         self._control()
 
     def _far(self) -> None:
-        """Build what lies beyond the switch's neighbour, as seen from the switch: here, the delays of the client."""
+        """Build the path between the switch's neighbour and the client's addresses. Here the neighbour is the client
+        itself, so the path is only a delay for each address; a subclass may add links."""
         self.delay(CLIENT.name, {distance.address: distance.delay_s for distance in self.distances})
 
     def _control(self) -> None:

@@ -56,7 +56,8 @@ class SizedServer:
     workers: int = 100_000
     """Largest number of requests that are answered at the same time."""
     cost_us: float = 0.0
-    """CPU time of a turn (the sending of one block), in us; 0: an answer is sent at once."""
+    """CPU time of a turn (the sending of one block), in us. If this time and ``turn_us`` are 0, there are no turns, and
+    an answer is sent at once."""
     turn_us: float = 0.0
     """Time that a turn sleeps, in us, in place of using CPU time; 0: a turn does not sleep."""
     slow_us: float = 0.0

@@ -1,5 +1,6 @@
-//! Indexes of the conditions on a field. A search by a value finds the alternatives that the value may satisfy, without
-//! a scan of all rules. So a decision by 10,000 rules takes hardly longer than a decision by a single rule.
+//! Indexes of the conditions on a field. A rule matches if one of its alternatives does, and an alternative is a list
+//! of conditions that must all hold. A search by a field's value finds the alternatives that the value may satisfy,
+//! without a scan of all rules. So a decision by 10,000 rules takes hardly longer than a decision by a single rule.
 //!
 //! An alternative is added to the index under *one* of its conditions, by the condition's cover: a set of matchers of
 //! which at least one must hold. A search returns candidates, and the caller checks their other conditions.

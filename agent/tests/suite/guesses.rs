@@ -245,8 +245,9 @@ fn a_client_that_was_answered_by_the_wrong_server_is_reset() {
     assert_eq!(harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, &GET[..9]), []);
     harness.guessed_with(GUESSED_B, 9, 5, ACK | PSH, &GET[9..]);
     assert_eq!((harness.guesses(), harness.engine.connections()), ([0, 1, 1], 0));
-    // The client acknowledges the wrong server's bytes while the agent connects to the right server. That server's
-    // sequence numbers would seem old to the client.
+    // The client acknowledges the wrong server's bytes while the agent connects to the right server. The agent must
+    // reset both sides: the client would discard the right server's bytes, because it has acknowledged their sequence
+    // numbers already.
     let mut harness = guessing_wrong();
     harness.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     let outputs = harness.client(GET.len() as u32, 5, ACK, b"");

@@ -41,8 +41,8 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     """Serve the page of the controller that listens on ``control``, until a signal ends the process.
 
     ``attached``: the process also ends when standard input ends, which happens when the parent controller exits.
-    ``history``: read the controller also without viewers. Raises OSError for an unusable address or file, and Refused
-    for an invalid token.
+    ``history``: request the controller's status also without viewers, to record it. Raises OSError for an unusable
+    address or file, and Refused for an invalid token.
     """
     lock = Lock(config.token_file or f"{control}.token") if config.control else None
     host, _, port = config.address.rpartition(":")

@@ -94,7 +94,7 @@ class Live:
     syns: Mapping[str, int]
     """SYNs of the interval, by the server's name."""
     counts: Mapping[str, str]
-    """All counts of the window as text, by the server's name."""
+    """All counts of the measurement window as text, for exact comparison, by the server's name."""
 
 
 def decisions(world: World, trace: str) -> list[Live]:

@@ -26,7 +26,7 @@ from virtual import Switch, in_virtual_time
 PERIOD_S = 2.0
 PERIODS = 3
 STALLED = 3
-"""Number of the reading of the servers' counters that takes `stall_s` seconds."""
+"""Ordinal (from 1) of that reading of the servers' counters that takes `stall_s` seconds."""
 
 
 class Watched(Memory):

@@ -143,7 +143,8 @@ class Switch:
         return moments
 
     def established(self) -> list[tuple[int, int, bytes]]:
-        """Return pin key, server number and server entry: what applies to packets of each established connection."""
+        """Return for each established connection its pin's key, its server's number, and the server's table entry as
+        bytes: the values by which the switch forwards the connection's packets."""
         number = self.updates.pipeline.schema.tables[Table.SERVERS].id
         servers = {
             int.from_bytes(entry.match[0].exact.value, "big"): entry.SerializeToString()

@@ -1,4 +1,5 @@
-"""Tests of the long-term mean of AR (the rate of the fastest responses), and of when it requires a lower limit."""
+"""Tests of the long-term mean of AR (the mean rate of the fastest responses), and of when this mean requires that the
+limit of requests be lowered."""
 
 from __future__ import annotations
 

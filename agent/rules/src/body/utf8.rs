@@ -56,8 +56,8 @@ impl Utf8 {
 mod tests {
     use super::{Utf8, ValidPrefix};
 
-    /// The test builds all texts of four of the bytes in `kinds` and splits them at every offset. Each result equals that
-    /// of the standard library.
+    /// The test builds all texts of four of the bytes in `kinds` and splits them at every offset. Each result equals
+    /// that of the standard library.
     #[test]
     fn faults_do_not_depend_on_how_the_bytes_are_cut() {
         let kinds = [b'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];
