@@ -16,8 +16,8 @@ use crate::wire::{Segment, SynOptions};
 /// handshake. Linux uses the same scale with its default buffers. A larger scale would round windows more, and windows
 /// of 8 MB suffice. The translation shifts windows of servers with other scales.
 pub const SCALE: u8 = 7;
-/// The least time, in nanoseconds, for which a learned value is valid. It expires after at most twice this time,
-/// because values are discarded by whole periods of this length.
+/// The least time, in nanoseconds, for which a learned value is valid. It expires after at most three times this
+/// time, because values are discarded by whole periods.
 pub const HALF_LIFE: u64 = 300_000_000_000;
 /// The MSS in bytes of a host whose SYN announces none (RFC 9293, section 3.7.1).
 pub const DEFAULT_MSS: u16 = 536;
@@ -112,8 +112,8 @@ pub struct GroupReport {
 #[derive(Debug, Default)]
 struct Pool {
     servers: Vec<u16>,
-    /// Values that the agent has learned since the time `since` (`recent`), and in the `HALF_LIFE` before it
-    /// (`former`).
+    /// Values that the agent has learned since the time `since` (`recent`), and in the period before it (`former`). A
+    /// period lasts from `HALF_LIFE` to twice that time.
     recent: Learned,
     former: Learned,
     since: u64,

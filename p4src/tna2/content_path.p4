@@ -1,6 +1,6 @@
 // Content path: applies content switching to a packet after the connection table, before and after the translation of addresses.
 //
-//   reads  content, has_slot, pass, flow.dst, stable_choice, server_drop
+//   reads  content, has_slot, pass, flow.dst, stable_choice, server_drop, neighbour
 //          what splice and resplice read
 //   writes server: the agent while the agent translates, and after translation the pinned server again
 //          ipv4.dst, payload, preferred, next_pass, pin
@@ -79,8 +79,9 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
 }
 
 // Restores an answer's destination, the client, after forward has used the agent's address. Sets the payload to 0, because a
-// packet to an agent is not part of a response to the client.
-control EndDetour(inout headers_t hdr, inout metadata_t meta, in spliced_t spliced) {
+// packet to an agent is not part of a response to the client. An agent without an id was removed: the controller could not
+// resolve it, for it would take the client as next hop.
+control EndDetour(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in spliced_t spliced) {
     @hidden
     action end_detour() {
         hdr.ipv4.dst = meta.flow.dst;
@@ -90,6 +91,9 @@ control EndDetour(inout headers_t hdr, inout metadata_t meta, in spliced_t splic
     apply {
         if (spliced.detour == 1) {
             end_detour();
+            if (verdict.neighbour == 0) {
+                verdict.punt = PuntReason.none;
+            }
         }
     }
 }

@@ -94,7 +94,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
                 forward.apply(hdr, all.verdict);
             } else                                                          confirm.apply(hdr, meta, spliced.value, all.verdict);
         }
-        end_detour.apply(hdr, meta, spliced);
+        end_detour.apply(hdr, meta, all.verdict, spliced);
         adjust_checksums.apply(hdr, all);
         if (all.verdict.drop == DropReason.none
                 && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {

@@ -27,7 +27,11 @@ control Departure(inout headers_t hdr, inout metadata_t meta, inout verdict_t ou
         // While the agent translates, a server's answer is routed to the agent, with the client as destination address.
         if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.agent_address;
         forward.apply(hdr, outcome);
-        if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.flow.dst;
+        if (meta.agent_address != 0) {
+            hdr.ipv4.dst = meta.flow.dst;
+            // An agent without an id was removed. The controller could not resolve it, for it would take the client as next hop.
+            if (outcome.neighbour == 0)                                     outcome.punt = PuntReason.none;
+        }
         if (outcome.drop == DropReason.none)                                tag.apply(hdr, outcome.egress_port);
         // A packet for which the controller must resolve the next hop is counted here, because it does not pass the pipeline
         // again.

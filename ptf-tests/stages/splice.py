@@ -378,6 +378,18 @@ class AnotherAgentTakesOver(ContentTest):
         self.splices(other)
 
 
+class AnswerToARemovedAgent(ContentTest):
+    """An answer to an agent that has no id any more is dropped. The controller does not receive it, because it would
+    send the answer to its destination, the client."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.delete(entries.host_route(flow.agent.host.address))
+        answer = flow.reply(b"200", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 30)
+        self.drops(flow.server.host.port, answer, DropReason.NEIGHBOUR_UNRESOLVED)
+
+
 class Resets(ContentTest):
     """Before the splice an RST is sent to the agent; afterwards an RST is translated, and ends the connection."""
 

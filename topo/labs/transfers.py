@@ -139,7 +139,7 @@ class TransfersLab(NamespaceNetwork):
         self._control()
 
     def _far(self) -> None:
-        """Build the path between the switch's neighbour and the client's addresses. Here the neighbour is the client
+        """Set up the path between the switch's neighbour and the client's addresses. Here the neighbour is the client
         itself, so the path is only a delay for each address; a subclass may add links."""
         self.delay(CLIENT.name, {distance.address: distance.delay_s for distance in self.distances})
 

@@ -178,7 +178,7 @@ class World:
             draining=frozenset(self.drained),
             idle_s=self.idle_s,
             neighbours=known,
-            neighbour_ids=self.neighbour_ids.assign({*known, *self.plan.wanted_neighbours}),
+            neighbour_ids={} if services else self.neighbour_ids.assign({*known, *self.plan.wanted_neighbours}),
             is_complete=not services,
         )
         for feature in self.features:

@@ -22,7 +22,7 @@ lower limits are the reference."""
 _SHARE_MOST = 0.7
 """In the comparison, the reference's share of lasting responses counts as at most this."""
 _NEAR = 0.02
-"""Limits whose logarithms differ by less than this are counted together."""
+"""Width of a bin of limits, in natural logarithms. The responses under all limits of a bin are counted together."""
 _ENOUGH = 20_000
 """Number of responses under one limit above which the counts of older responses are halved, so that newer responses
 have more weight."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from sluice.addresses import Address
 
@@ -20,12 +20,13 @@ class NeighbourIds:
     def __init__(self) -> None:
         self._ids: dict[Address, int] = {}
         self._addresses: dict[int, Address] = {}
+        self._reserved: frozenset[int] = frozenset()
         self._last = 0
 
     def assign(self, addresses: Collection[Address]) -> Mapping[Address, int]:
         """Return the ids of these addresses. Addresses with an id keep it, and all other addresses lose theirs.
 
-        Raises OverflowError for more than LARGEST addresses.
+        Raises OverflowError if there are more addresses than free ids.
         """
         for address in self._ids.keys() - addresses:
             del self._addresses[self._ids.pop(address)]
@@ -38,14 +39,19 @@ class NeighbourIds:
         """Return the address with an id; None if no address has the id."""
         return self._addresses.get(number)
 
-    def adopt(self, ids: Mapping[Address, int], used: Iterable[int]) -> None:
-        """Take over the ids of a switch's neighbours, except where an id or an address is assigned already.
+    def adopt(self, ids: Mapping[Address, int], used: Collection[int]) -> None:
+        """Take over the ids of a switch's neighbours, in place of other ids of the same addresses: another controller
+        may have assigned them since this controller last wrote to the switch.
 
-        ``used``: all ids in the switch's entries. They are assigned to other addresses as late as possible.
+        ``used``: all ids in the switch's entries. No other address gets one of them, because a route may lead there.
         """
-        self._last = max((self._last, *used))
+        before, self._ids, self._addresses = self._ids, {}, {}
         for address, number in ids.items():
-            if address not in self._ids and number not in self._addresses:
+            if number and number not in self._addresses:
+                self._put(address, number)
+        self._reserved = frozenset(used)
+        for address, number in before.items():
+            if address not in self._ids and number not in self._addresses and number not in self._reserved:
                 self._put(address, number)
 
     def _put(self, address: Address, number: int) -> None:
@@ -55,7 +61,7 @@ class NeighbourIds:
     def _next(self) -> int:
         for step in range(LARGEST):
             number = (self._last + step) % LARGEST + 1
-            if number not in self._addresses:
+            if number not in self._addresses and number not in self._reserved:
                 self._last = number
                 return number
         raise OverflowError(f"all {LARGEST} ids of neighbours are assigned")

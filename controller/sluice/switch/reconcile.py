@@ -152,6 +152,8 @@ async def reconcile(
         del readback.entries[key]
     readback.entries |= changes.wanted
     readback.meters = {**readback.meters, **changes.buckets}
+    if state.is_complete:
+        readback.neighbour_ids = dict(state.neighbour_ids)
     readback.rounded = readback.rounded and tables is not None
     return len(changes.updates)
 

@@ -84,18 +84,28 @@ def test_ids_stay_and_freed_ids_are_assigned_last() -> None:
 
 def test_adopted_ids_are_taken_over_and_ids_in_use_are_avoided() -> None:
     ids = NeighbourIds()
-    ids.adopt({A: 7, B: 9}, used={7, 9, 12})
-    assert ids.assign([A, C]) == {A: 7, C: 13}
-    ids.adopt({A: 8, B: 7}, used={7, 8})
-    assert ids.assign([A, B, C]) == {A: 7, B: 14, C: 13}
+    ids.adopt({A: 2, B: 9}, used={1, 2, 9})
+    assert ids.assign([A, C]) == {A: 2, C: 3}
+    ids.adopt({A: 3, B: 2}, used={2, 3})
+    assert ids.assign([A, B, C]) == {A: 3, B: 2, C: 4}, "the switch's ids replace those that were assigned before"
+    assert [ids.address(number) for number in (2, 3, 4)] == [B, A, C]
+
+
+@pytest.mark.parametrize("ids", [{A: 0, B: 5}, {B: 5, A: 5}])
+def test_ids_that_are_zero_or_noted_twice_are_not_adopted(ids: dict[Address, int]) -> None:
+    numbers = NeighbourIds()
+    numbers.adopt(ids, used=set(ids.values()))
+    assert numbers.assign([A, B]) == {A: 1, B: 5}
 
 
 def test_ids_wrap_and_end() -> None:
     ids = NeighbourIds()
-    ids.adopt({}, used={LARGEST})
-    assert ids.assign([A]) == {A: 1}
+    ids.adopt({}, used=set(range(3, LARGEST + 1)))
+    assert [*ids.assign([A, B]).values()] == [1, 2]
     with pytest.raises(OverflowError, match="65535"):
-        ids.assign([from_number(number, IPV4_BITS) for number in range(LARGEST + 1)])
+        ids.assign([A, B, C])
+    ids.assign([B])
+    assert ids.assign([B, C])[C] == 1
 
 
 def test_ids_are_different_and_stay_in_random_histories() -> None:

@@ -513,7 +513,7 @@ fn save_fields(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
     }
 }
 
-/// Writes the words that [`save_fields`] saved back to the fields.
+/// Restores the fields from the words that [`save_fields`] saved.
 fn restore_fields(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
     let mut from = 0;
     for f in fields {
