@@ -184,7 +184,7 @@ def destination(address: str, number: int, answer_reset: bool = False, remember:
 def sampling(packets: int) -> P4TableEntry:
     """Return the setting by which the switch samples the destinations of `packets` in 65,536 packets.
 
-    Only packets that leave by an inside port are sampled.
+    Only packets to services, and routed packets from outside, are sampled.
     """
     return _default(Table.SAMPLING, Action.SET_SAMPLING, packets=packets)
 

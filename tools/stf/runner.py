@@ -141,7 +141,7 @@ class _Script:
     def _carry_out(self, statement: Add | SetDefault | Command) -> None:
         try:
             self._control.carry_out(statement)
-        except (StfError, Refused) as error:
+        except (StfError, Refused, ValueError) as error:
             raise StfError(f"line {statement.line}: {error}") from None
 
     def _await_packets(self) -> None:

@@ -1,5 +1,6 @@
 """Tests of STF's parser and matcher, and of the conversion of entries to P4Runtime; one test runs through a switch."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -198,6 +199,11 @@ def test_a_test_through_the_switch(tmp_path: Path, capsys: pytest.CaptureFixture
     test.write_text(FORWARDING.replace("expect 2 020000000214", "expect 2 020000000215"))
     assert main([str(tmp_path)]) == 1
     assert "failed forwarding: port 2, line 9: expected 020000000215" in capsys.readouterr().out
+    for right, wrong in (("port:1 set", "port:one set"), ("neighbour:7)", "neighbour:seven)")):
+        test.write_text(FORWARDING.replace(right, wrong, 1))
+        assert main([str(tmp_path)]) == 1
+        out = capsys.readouterr().out
+        assert re.search(r"forwarding: line \d+: .*" + wrong.partition(":")[2][:3], out), out
 
 
 COUNTING = """
