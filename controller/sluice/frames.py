@@ -102,10 +102,16 @@ def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "str
 def destination(frame: bytes) -> Address | None:
     """Return the destination address of the IPv4 packet in a frame; None if the frame is too short, or contains no IPv4
     packet."""
+    ethernet = _with_ipv4(frame)
+    return from_packed(ethernet.payload[16:20]) if ethernet else None
+
+
+def _with_ipv4(frame: bytes) -> Ethernet | None:
+    """Parse a frame. Returns None if the frame has no IPv4 packet of at least 20 bytes, the shortest header."""
     ethernet = Ethernet.parse(frame)
     if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
         return None
-    return from_packed(ethernet.payload[16:20])
+    return ethernet
 
 
 def arp_request(mac: str, sender: Address, target: Address, vlan: int | None = None) -> bytes:
@@ -133,8 +139,8 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
     for ICMP errors, for fragments other than the first, for frames to a group MAC address, and for sources or
     destinations that are not a single host.
     """
-    ethernet = Ethernet.parse(frame)
-    if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
+    ethernet = _with_ipv4(frame)
+    if ethernet is None:
         return None
     packet = ethernet.payload
     header = (packet[0] & 0x0F) * 4

@@ -32,6 +32,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def allow(checkout: Path, word_count: int, name_count: int) -> Path:
+    """Write the file of counts and return it. It allows `word_count` uses of the word and `name_count` of the name that
+    FILES contain."""
     counts = checkout / "tools/language.toml"
     counts.parent.mkdir(exist_ok=True)
     counts.write_text(f"{HEAD}[words]\ntold = {word_count}\n\n[names]\none = {name_count}\n")
@@ -78,6 +80,7 @@ def test_writing_raises_no_count(checkout: Path) -> None:
 
 
 def except_(counts: Path, path: str, term: str, reason: str) -> str:
+    """Add an exception to the file of counts: uses of `term` in the file `path` are not counted. Return its text."""
     exception = f'\n[[exceptions]]\npath = "{path}"\nterm = "{term}"\nreason = "{reason}"\n'
     counts.write_text(counts.read_text() + exception)
     return exception

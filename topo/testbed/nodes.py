@@ -245,8 +245,8 @@ class TofinoSwitch(_OfKind):
     spared_mean_ms = 50.0
     """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
     rate_margin = 2.0
-    """The value is high because R has reached its equilibrium long before a phase ends. The loaded server is then just
-    not overloaded: with a margin m, its ratio is 1/m of that of the equal split or less, and the demo requires one
+    """The value is high because R can reach its equilibrium before a phase ends. The loaded server is then just not
+    overloaded: with a margin m, its ratio is about 1/m of that of the equal split or less. The demo requires one
     half."""
     client_wait_ms = 20.0
     """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
