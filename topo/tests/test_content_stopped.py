@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from topo.plan.network import LOAD_CLIENT
-from topo.testbed.processes import Process
+from topo.testbed.processes import Process, await_true
 from topo.tests import answering, needs
 from topo.tests.answering import AnsweringLab
-from topo.tests.test_content_life import A1, A2, EACH, LONG, assert_right, await_agents, shop
+from topo.tests.test_content_life import A1, A2, EACH, LONG, RECOVERED_S, assert_right, await_agents, shop
 
 pytestmark = needs.AGENTS
 lab = pytest.fixture(scope="module")(answering.running)
@@ -72,6 +72,9 @@ def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None
         time.sleep(STOPPED_S)
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(lab.ask(*EACH, connections=60)) == 60
+    # The status reports an agent's answer as soon as it arrives. The controller judges the agents every 0.25 s, and
+    # reports the event then.
+    await_true("two events of agents", lambda: len(of_kinds(lab, since, "agent", "ejected")) >= 2, RECOVERED_S)
     changes = of_kinds(lab, since, "agent", "ejected")
     # Compare only the name of the agent's socket, because the folder's name is random.
     assert [text.rpartition("/")[2] for text in changes] == [f"{A1.name}.sock is gone", f"{A1.name}.sock is back"]
