@@ -1,4 +1,5 @@
-"""The controller's calls to an agent: they send its configuration and receive its reports."""
+"""The controller's calls to an agent. They send its configuration and what other agents have learned, and receive its
+reports."""
 
 from __future__ import annotations
 
@@ -100,7 +101,10 @@ def _text(error: grpc.aio.AioRpcError) -> str:
 
 @asynccontextmanager
 async def connected(control: str) -> AsyncGenerator[Agent]:
-    """Connect to the agent that listens at the address ``control``, within an ``async with`` statement."""
+    """Provide the agent that listens at the address ``control`` for the block of an ``async with`` statement.
+
+    gRPC connects at the first call; a call, not this function, fails if the agent cannot be reached.
+    """
     options: list[tuple[str, str | int]] = [
         ("grpc.max_send_message_length", _LARGEST),
         ("grpc.use_local_subchannel_pool", 1),

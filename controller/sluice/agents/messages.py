@@ -41,7 +41,8 @@ def make(kind: str, /, **fields: object) -> Any:
 
 
 def configuration(plan: Plan, control: str, rules: Rules, cookies: Cookies) -> Any:
-    """Return the configuration of the agent that listens at ``control``."""
+    """Return the configuration message for the agent that listens at ``control``: the content services of ``plan`` that
+    name this agent, the generation of ``rules``, and the keys of SYN cookies."""
     services = {service.name: service for service in plan.services}
     served = [
         make(

@@ -49,8 +49,9 @@ class Decision:
 class Balancer:
     """The measurements of one service, its ratios, and the policies that decide these ratios.
 
-    The balancer records windows, open connections and silence, and diagnoses the service by them. The policy decides
-    what to do about the servers, and remembers what it needs of its own decisions.
+    The balancer records each server's counts over the window, its open connections, and whether it is silent; it
+    diagnoses the service by these measurements. The policy of the mode in force decides the ratios, and stores what it
+    needs of its own earlier decisions.
     """
 
     def __init__(
@@ -152,8 +153,9 @@ class Balancer:
         the open connections if the period changes.
 
         If the policy learns, a server that is new, or no longer draining, starts with a part of its fair share; the
-        policy states how large this part is. The ratios of the other servers then retain their proportions. Otherwise
-        all ratios are the fair shares. Raises ValueError, and then changes nothing, if every member would be draining.
+        policy states how large this part is. The ratios of the other servers then retain their proportions. If the
+        policy does not learn, or no remaining server has a ratio, all ratios are the fair shares. Raises ValueError,
+        and then changes nothing, if every member would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)

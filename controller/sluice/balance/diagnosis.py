@@ -1,4 +1,4 @@
-"""Diagnoses a service by the counts of its servers: normal, a sick or silent server, overload, or a flood."""
+"""Diagnoses a service by the counts of its servers: idle, normal, a sick or silent server, overload, or a flood."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def diagnose(
 
 
 def spoofed(pool: Counts, *, min_syn: int, flood_completed: float) -> bool:
-    """Return whether hardly any answered handshake was completed, as when clients forge the source addresses of
-    SYNs."""
+    """Return whether less than the part ``flood_completed`` of the answered handshakes was completed, as when clients
+    forge the source addresses of SYNs. Fewer than ``min_syn`` answered handshakes are no evidence: False."""
     return pool.synack >= min_syn and pool.completed < flood_completed * pool.synack

@@ -1,5 +1,5 @@
-"""The servers that a new connection compares before it takes one: the server drawn first, others from a second draw,
-and idle servers."""
+"""The servers that the switch compares for a new connection before it selects one of them: a first server, drawn at
+random by weight; others from a second draw; and idle servers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import NamedTuple, TypeVar
 _S = TypeVar("_S")
 
 MOST_LOOKS = 4
-"""The most servers that a new connection can compare."""
+"""The largest number of drawn servers that the switch can compare for a new connection."""
 
 SMALL_POOL = 16
 """In pools of up to this many servers, the second draw is from a group that contains all servers except the one drawn
 first. A second draw from all servers would often return the first server again. Larger pools have one group of all
-servers. If both draws return the same server, the connection compares no servers."""
+servers: there the second draw seldom contains the first server. If it contains no other server, nothing is compared."""
 
 IDLE_WORD = 32
-"""Number of bits in a word of the bitmap of servers that new connections take while idle; each server has one bit."""
+"""Number of bits in a word of the bitmap that marks the servers which new connections take if the server is idle."""
 _LARGE = 0.75
 """A server is large if its weight is at least this part of the largest weight."""
 _ALIKE = 1.2
@@ -47,7 +47,8 @@ NOBODY = Sought({}, before_any=False)
 
 
 def sought_idle(weights: Mapping[int, int]) -> Sought:
-    """Return the servers that new connections take while they are idle, by the weights of a service's servers.
+    """Return the servers of a service that a new connection may take because the server is idle, by the servers'
+    weights.
 
     If the servers are alike, these are all servers. Otherwise they are the large servers, which are then taken only in
     place of busy servers. An idle small server can take longer than a busy large one, and large servers that are always
@@ -65,12 +66,13 @@ def sought_idle(weights: Mapping[int, int]) -> Sought:
 
 
 def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
-    """Yield the members of the group from which the switch draws ``looks`` - 1 servers at once. Each member is a
-    combination of servers that are drawn together, with the number of places (defined below) that draw it.
+    """Yield the members of the group from which the switch draws ``looks`` - 1 servers at once. A member is a
+    combination of servers; its weight, which precedes it, is the number of places (defined below) that yield it.
 
-    Each server occupies as many places of a circle as its weight. A draw of a place also draws the places at equal
-    distances after it (systematic sampling; W. G. Madow and L. H. Madow, 1944). So each server is drawn in proportion
-    to its weight. A server is drawn twice only if it occupies more places than that distance. Weights are at least 1.
+    Each server occupies as many places of a circle as its weight. A draw selects one place at random, and the
+    ``looks`` - 2 places at equal distances after it (systematic sampling; W. G. Madow and L. H. Madow, 1944). So each
+    server is drawn in proportion to its weight. A server can be drawn twice only if it occupies more places than that
+    distance; its combination then contains it once. Weights are at least 1.
 
     In a large pool the distances are counted in servers, so that a decision changes few members of the group. Only the
     first server of a draw is then drawn in proportion to its weight.

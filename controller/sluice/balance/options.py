@@ -22,7 +22,8 @@ class Mode(StrEnum):
 
 
 LARGEST = 10_000_000
-"""The upper bound of all parameters. Counts of that size fit into memory; in seconds it is 116 days."""
+"""The upper bound of parameters without a smaller one. Counts of that size fit into memory; in seconds it is 116
+days."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 Positive = Annotated[float, Interval(gt=0, le=LARGEST)]
 NotNegative = Annotated[float, Interval(ge=0, le=LARGEST)]

@@ -29,7 +29,8 @@ class Interval:
     """Open and new connections over the window. The mapping contains only servers whose open connections the switch
     counts."""
     silent: frozenset[int]
-    """Servers that answered none of their last connections."""
+    """Servers that have left at least ``ProductionOptions.silent_connections`` connections in a row without a
+    SYN-ACK."""
     hold: bool
     """Whether flash-crowd control has found that no server is the cause of the counts, so that the ratios stay."""
 
