@@ -23,8 +23,10 @@ def as_in_the_lab(rate_per_s: float) -> Iterator[float]:
 
 
 def httperf(rate_per_s: float, processes: int = 1) -> Iterator[float]:
-    """Yield, without end, the begin of each connection in seconds since the load began. Each process begins its first
-    connection at 0 s."""
+    """Yield, without end, the times at which connections begin, in seconds since the load began.
+
+    ``rate_per_s`` is the sum over ``processes`` processes. Each process begins its first connection at 0 s.
+    """
     return heapq.merge(*(_process(number, rate_per_s / processes) for number in range(processes)))
 
 

@@ -1,5 +1,5 @@
-"""A model of a switch that balances connections by pins, handshake counters and weights. sluice's own Balancer computes
-the weights every T seconds."""
+"""A model of a switch that balances connections: it draws a server for each new connection by the servers' weights, and
+counts the packets of handshakes. From these counts sluice's own Balancer computes new weights every T seconds."""
 
 from __future__ import annotations
 
@@ -157,8 +157,12 @@ class BalancingSwitch:
         self._decided(decision)
 
     def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
-        """Sample the open connections and compute the Balancer's decision; None for the first reading, which is only a
-        base. The caller measures the CPU time of this function."""
+        """Return the Balancer's decision; None for the first reading of the counters, because a decision needs the
+        differences from an earlier reading.
+
+        With a second look, sample the open connections now and at further times of the period. The caller measures the
+        CPU time of this function.
+        """
         if self.looks:
             self._sample_open()
             for fraction in SAMPLE_TIMES:

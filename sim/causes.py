@@ -56,7 +56,8 @@ class HalfOpen:
     def __init__(self, clock: Clock, server: AnswerServer) -> None:
         self._clock, self._server = clock, server
         self._ends: deque[float] = deque()
-        """Times at which half-open connections expire. A completed handshake removes the newest entry."""
+        """Times at which half-open connections expire, in ascending order. A completed handshake removes the newest
+        entry; its own entry is hardly older, because a client's ACK follows soon."""
 
     def syn(self) -> bool:
         """Return whether the table has room and the server answers."""
@@ -76,8 +77,8 @@ class HalfOpen:
 
 
 class Turning:
-    """A server whose speed changes at the onset. Requests that arrived before the onset are answered at the old
-    speed."""
+    """A server whose speed changes at the onset, modelled by two servers: ``before`` with the old speed, and ``after``
+    with the new speed. Requests that arrived before the onset are answered at the old speed."""
 
     def __init__(self, clock: Clock, before: AnswerServer, after: AnswerServer) -> None:
         self._clock, self._before, self._after = clock, before, after
@@ -87,11 +88,11 @@ class Turning:
         return self._before if self._clock.now < ONSET_S else self._after
 
     def syn(self) -> bool:
-        """Return whether the server that has the present speed answers the SYN."""
+        """Return whether the SYN is answered by that of the two servers which models the present speed."""
         return self._server.syn()
 
     def request(self, size: int, offer: Callable[[int], None], wanted: Callable[[], bool]) -> None:
-        """Pass the request to the server that has the present speed."""
+        """Pass the request to that of the two servers which models the present speed."""
         self._server.request(size, offer, wanted)
 
 
@@ -105,7 +106,7 @@ def configuration() -> Config:
 
 
 def plan(label: Label, seed: int) -> CrowdPlan:
-    """Return the plan of a run with this label."""
+    """Return the plan of a run in which the fault ``label`` begins at ``ONSET_S``; equal seeds give equal plans."""
     source = random.Random(f"{seed} places")
     places: dict[int, Place] = {}
 

@@ -50,8 +50,8 @@ class Clock:
         _Call(self.env, delay_s, call, args)
 
     def every(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call ``call`` at once and then once per period. The times are multiples of the period, so rounding errors do
-        not add up."""
+        """Call ``call`` at once and then once per period. Each time is computed from the time of the first call, so
+        rounding errors do not add up."""
         start = self.env.now
 
         def tick(number: int) -> None:
@@ -61,5 +61,5 @@ class Clock:
         tick(1)
 
     def run(self, until_s: float) -> None:
-        """Advance the time to ``until_s``, making all calls that are due before."""
+        """Advance the time to ``until_s``, and make all calls that are due before ``until_s``, but none due at it."""
         self.env.run(until=until_s)

@@ -7,8 +7,9 @@ group's virtual time is the mean over the runnable tasks. A task is eligible if 
 group's. Of the eligible tasks the kernel runs the one with the earliest deadline. A deadline is a virtual time: one
 slice after the virtual time that the task had when the deadline was set.
 
-- No task is preempted before its deadline. The kernel checks at the timer's tick, and when a task of the group wakes or
-  sleeps. Until the check the task continues; CPU time beyond the quota is subtracted from the next period's quota.
+- A task is preempted only after its deadline, or when the quota is spent. The kernel checks this at the timer's tick,
+  and when a task of the group wakes or sleeps. Until the check the running task continues; CPU time beyond the quota is
+  subtracted from the next period's quota.
 
 - A task that sleeps keeps its lag: the group's virtual time minus the task's. A task with a negative lag is not
   eligible until the group's virtual time has reached the task's.
@@ -33,7 +34,7 @@ PERIOD_S = 0.1
 TICK_S = 4e-3
 """Seconds between timer ticks of a kernel with 250 Hz."""
 SLICE_S = 1.4e-3
-"""``base_slice_ns`` of a machine with two processors: 0.7 ms times 1 + log2(2)."""
+"""Seconds of a slice: Linux's ``base_slice_ns`` of a machine with two processors, 0.7 ms times 1 + log2(2)."""
 LAG_S = max(TICK_S, 2 * SLICE_S)
 """Largest lag, in seconds, that a task keeps when it goes to sleep (``update_entity_lag``)."""
 _EPSILON_S = 1e-9
@@ -56,8 +57,8 @@ def _nothing() -> None:
 
 
 class Cpu:
-    """One core with a quota of ``cpus`` seconds of CPU time per second. It runs tasks with jobs and a number ``others``
-    of tasks that never sleep."""
+    """One core with a quota of ``cpus`` seconds of CPU time per second. It runs the tasks to which `add` assigns jobs,
+    and ``others`` further tasks, which never sleep."""
 
     def __init__(
         self, clock: Clock, cpus: float, others: int = 0, *, granted_s: float = 0.0, ticked_s: float = 0.0
@@ -73,7 +74,7 @@ class Cpu:
         self._sum_s = 0.0
         """Sum of the virtual times of the tasks in the queue."""
         self._time_s = 0.0
-        """The group's virtual time when the queue became empty."""
+        """The group's virtual time when a task last went to sleep; used while no task is runnable."""
         self._running: Task | None = None
         self._since_s = 0.0
         """Time up to which the running task's CPU time is accounted for."""
@@ -185,8 +186,8 @@ class Cpu:
         self._plan()
 
     def _plan(self) -> None:
-        """Plan the next check: at the end of the running task's job, or at the tick by which its slice or the quota is
-        used up."""
+        """Plan the next check: at the end of the running task's job, or at the first tick after the task's slice or the
+        quota is used up, whichever is earlier."""
         self._plans += 1
         running, now = self._running, self._clock.now
         assert running is not None

@@ -96,7 +96,8 @@ class CrowdRun:
     steps: list[Step]
     """The steps of the controller's loops."""
     unmeasured: float
-    """Share of the packets of measured responses for which the switch's registers had no free slot."""
+    """Share, of the packets of responses that were selected for measurement, of those that were not measured because
+    another response occupied the slot."""
     least_share: float
     """The smallest share of responses that the controller selected for measurement during the run."""
 
@@ -263,14 +264,15 @@ class _Crowd:
         return self._numbers
 
     def send(self, size: int) -> float | None:
-        """Return the time at which a packet of ``size`` bytes has left the shared link; None if the link loses the
-        packet."""
+        """Send a packet over the shared link; return the time at which the packet has left the link, or None if the
+        link loses the packet. ``size``: bytes from the IP header on."""
         now, loss = self.clock.now, self.plan.loss
         arrival = self.link.send(now, size + FRAME)
         return None if loss is not None and self._losses.random() < loss(now) else arrival
 
     def carry(self, size: int, place: Place) -> float | None:
-        """Return the seconds until a packet to a client is acknowledged; None if the shared link drops it."""
+        """Send a packet to a client over the shared link and the client's own link; return the seconds until the
+        acknowledgement arrives, or None if the shared link loses the packet. ``size``: bytes from the IP header on."""
         arrival = self.send(size)
         if arrival is None:
             return None
@@ -315,7 +317,7 @@ class _Crowd:
         self.outcomes.append(exchange.outcome())
 
     def everything(self) -> list[Outcome]:
-        """Return the outcomes of all requests, open ones included, in the order of time."""
+        """Return the outcomes of all requests, open ones included, in the order in which the requests began."""
         return sorted(
             [*self.outcomes, *(request.outcome() for request in self._open)], key=lambda request: request.due_s
         )

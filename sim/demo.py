@@ -20,8 +20,8 @@ PAGE_S = 0.2e-3
 """CPU seconds of one page. Traced in the lab: 0.19 to 0.22 ms."""
 READERS = 6
 DOWNLOAD_PAGES, PAGES_PER_S = 30, 1.2
-"""In the second phase six readers download 3 MB at 120 KB/s repeatedly. Each reader occupies a worker, which spends the
-CPU time of a page ``PAGES_PER_S`` times per second."""
+"""In the second phase ``READERS`` clients repeatedly download a file of 3 MB at 120 KB/s, that is, ``DOWNLOAD_PAGES``
+pages of 100 KB at ``PAGES_PER_S``. Each reader occupies a worker, which spends ``PAGE_S`` of CPU time per page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def simulate_demo(rate_per_s: float, seed: int) -> Phases:
 
 class _Reader:
     """A reader that downloads one long file after another. The switch balances the reader's connections like all other
-    connections; the servers answer all of them."""
+    connections, but a server accepts each of them at once, even if its accept queue is full."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._run = simulation

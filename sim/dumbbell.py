@@ -36,7 +36,7 @@ BIT_PER_S = (21e3, 10e6)
 DELAY_S = (0.5e-3, 1.8)
 """Ranges of the rate and of the one-way delay of a client's own link (section 7.1)."""
 FTP_BIT_PER_S = 337e3
-"""Goodput of the FTP transfer, which shares the link with the crowd, before the crowd begins (section 7.5)."""
+"""Goodput of the FTP transfer before the crowd begins (section 7.5). The transfer and the crowd share a link."""
 SERVER_BYTES_PER_S = 1_000_000.0
 """Rate of a server with limited capacity (section 7.6.2)."""
 
@@ -129,8 +129,8 @@ def clients(dumbbell: Dumbbell) -> int:
 
 
 def requests(dumbbell: Dumbbell) -> Iterator[Request]:
-    """Return the request log: each response has a size from the World Cup's log, each request comes from a random
-    client."""
+    """Return the log of all requests (to the target, to the other destinations, and of further crowds), in the order of
+    time. Each response has a size from the World Cup's log; each request comes from a random client."""
     crowd = Crowd(
         dumbbell.quiet_per_s * dumbbell.size,
         dumbbell.crowd_per_s * dumbbell.size,
@@ -149,7 +149,7 @@ def requests(dumbbell: Dumbbell) -> Iterator[Request]:
 
 
 def _others(dumbbell: Dumbbell) -> Iterator[Request]:
-    """Yield the requests to the other destinations, whose rate changes at the onset by `others_rise`."""
+    """Yield the requests to the other destinations; at the onset their rate is multiplied by `others_rise`."""
     rate = dumbbell.others_per_s * dumbbell.size
     source = random.Random(f"{dumbbell.seed} others")
     for request in synthesise(
@@ -161,7 +161,7 @@ def _others(dumbbell: Dumbbell) -> Iterator[Request]:
 
 
 def _further(dumbbell: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
-    """Yield the requests of a further crowd."""
+    """Yield the requests of a further crowd; ``number``, its index in `Dumbbell.further`, determines its seeds."""
     lasts_s = crowd.end_s - crowd.begin_s
     rate = crowd.per_s * dumbbell.size
     name, source = other(crowd.other).name, random.Random(f"{dumbbell.seed} further {number}")
