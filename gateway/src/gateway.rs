@@ -43,8 +43,8 @@ pub struct Settings {
     pub device_id: u64,
     /// The address of the driver.
     pub driver: Address,
-    /// The pipes of the device that a read of a register includes. The result has, for each cell, the sum of its values
-    /// in these pipes.
+    /// The device's pipes that a read of a register includes. A register has a copy of each cell in every pipe; the
+    /// value that a client reads is the sum over these pipes.
     pub pipes: Vec<u32>,
     /// The port of the device that is connected to the CPU; `None` leaves the device's setting unchanged.
     pub cpu_port: Option<u32>,
@@ -52,8 +52,8 @@ pub struct Settings {
     pub front_panel: FrontPanel,
     /// Folder on the driver's machine for the files of programs that the driver loads.
     pub program_folder: String,
-    /// The effect of the commit of a program that the driver already runs: if true, the driver loads the program again;
-    /// otherwise the gateway clears the program's tables.
+    /// How the gateway clears the state of a program that the driver already runs, when a client commits this program:
+    /// if true, the driver loads the program again; otherwise the gateway clears the program's tables.
     pub reload: bool,
 }
 
@@ -70,8 +70,8 @@ pub(crate) struct State {
     /// The mark (a mirror session) that identifies the driver instance to which the gateway wrote the entities in the
     /// shadow.
     pub mark: Option<Mark>,
-    /// Updates that the gateway must still send, because the driver did not reply to earlier requests. They give the
-    /// driver the entities that are in the shadow; some updates may be superfluous.
+    /// Updates that the gateway must still send, because the driver did not reply to an earlier request. After them,
+    /// the driver's entities equal those in the shadow. The driver may have made some of these updates already.
     pub pending: Vec<Update>,
     /// State from the journal of an earlier gateway. The state is stored here until the gateway has read the mark in
     /// the driver, which shows whether the driver still has this state.
@@ -134,8 +134,8 @@ impl Gateway {
         &self.calls
     }
 
-    /// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind. Waits for the
-    /// lock of the state, so the call does not return if a thread holds this lock forever.
+    /// Returns the number of values in the shadow (the gateway's copy of what clients wrote), by kind. Locks the
+    /// state. So a call that does not return shows that another thread never releases the lock.
     pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
         statistics::sizes(&self.state.lock().shadow)
     }
@@ -184,8 +184,9 @@ impl Gateway {
     /// Returns the program that controllers use, if there is one.
     ///
     /// # Errors
-    /// `UNAVAILABLE` until the driver has replied. On the result `None` a controller would push its program, which
-    /// would clear the state of an earlier gateway.
+    /// `UNAVAILABLE` if there is no program and the driver has not replied yet: its reply may show that it still has
+    /// the program and the state of an earlier gateway. If the result were `None`, a controller would push its program,
+    /// which clears this state.
     #[allow(clippy::result_large_err)]
     fn program(&self) -> Result<Option<Arc<Loaded>>, Status> {
         let (loaded, has_answered) = {
@@ -265,7 +266,7 @@ impl Gateway {
     }
 }
 
-/// Converts the error of a request to the error of one message.
+/// Converts the error of a request to the error of a single packet-out or digest acknowledgement of a client's stream.
 fn fault(status: Status) -> Fault {
     Fault { code: status.code(), message: status.message().to_owned() }
 }

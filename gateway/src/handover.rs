@@ -4,7 +4,7 @@ use crate::client::Events;
 
 /// The requested change of the task's connection to the driver.
 pub(crate) enum Handover {
-    /// Drop the connection, and wait for a message that contains another connection.
+    /// Drop the connection, because the driver loads a program; then wait for the next message.
     Hold,
     /// Receive notifications on this connection.
     Take(Box<Events>),

@@ -16,7 +16,8 @@ use crate::proto::{
 };
 use crate::shadow::{Place, Shadow};
 
-/// Milliseconds between the driver's checks of the entries of a table. The driver refuses shorter timeouts.
+/// Milliseconds between the driver's checks for idle entries of a table, and the shortest timeout of an entry that the
+/// driver accepts.
 const INTERVAL: u32 = 1000;
 /// Number of nanoseconds in a millisecond.
 const NANOSECONDS: u64 = 1_000_000;
@@ -51,8 +52,9 @@ pub fn time_to_live(timeout_ns: i64) -> u32 {
     u32::try_from(milliseconds).unwrap_or(u32::MAX).max(INTERVAL)
 }
 
-/// Returns the time since an entry's last hit: the entry's timeout minus the remaining time, which is the field `field`
-/// of the driver's data. Returns `None` for an entry without a timeout, and for data without this field.
+/// Returns the time since an entry's last hit. It is the entry's timeout minus the remaining time, in milliseconds,
+/// which the driver reports in the data field with the id `field`. Returns `None` for an entry without a timeout
+/// (`timeout_ns` 0), and if the data or this field is missing.
 pub fn since_last_hit(
     timeout_ns: i64,
     field: Option<u32>,

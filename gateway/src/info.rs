@@ -46,11 +46,11 @@ pub struct Table {
 }
 
 impl Info {
-    /// Parses the tables of the device itself. Skips tables whose form differs from that of a program's tables. An
-    /// empty text has no tables.
+    /// Parses the description of the tables that the device has regardless of its program, such as ports. Skips tables
+    /// whose form differs from that of a program's tables. Returns no tables for an empty text.
     ///
     /// # Errors
-    /// Fails when any other text is not JSON with a list of tables.
+    /// Fails when the text is not empty, and is not JSON with a list of tables.
     pub fn parse_device(json: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Loose {

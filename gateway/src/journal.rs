@@ -121,10 +121,12 @@ pub fn outcome<'c>(
     outcome_record(changes.collect(), names, ids, pending)
 }
 
-/// Returns a record with the next part of the shadow (the gateway's copy of what clients wrote). The part begins after
-/// the place `behind`. Also returns the last place of the part, or `None` if the shadow has no place after `behind`.
+/// Returns a record with `names`, the names of translated values, and with the next part of the shadow (the gateway's
+/// copy of what clients wrote). The part begins after the place (key) `behind`; `None` begins with the first place.
+/// Also returns the last place of the part, or `None` if the shadow has no place after `behind`.
 pub fn piece(shadow: &Shadow, behind: Option<&Place>, names: Vec<AssignedName>) -> (Vec<u8>, Option<Place>) {
-    /// Limit on the number of values of one part. The state is locked while the part is copied.
+    /// Limit on the number of values of one part. The state is locked while the part is copied, so a larger part would
+    /// delay other requests longer.
     const VALUES: usize = 512;
     let mut last = None;
     let changes: Vec<_> = shadow

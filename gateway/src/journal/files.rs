@@ -15,7 +15,7 @@ pub const FILE: &str = "journal";
 const NEXT: &str = "journal.new";
 /// Name of the file that a running gateway locks.
 const LOCK: &str = "lock";
-/// The gateway replaces the file when it has grown by this factor since the last replacement.
+/// The gateway replaces the file when its size exceeds this multiple of `first_bytes`.
 const GROWTH: u64 = 4;
 /// Size in bytes below which the gateway never replaces the file.
 const SMALL: u64 = 256 << 10;
@@ -28,7 +28,7 @@ pub struct Journal {
     _lock: File,
     file: Option<File>,
     bytes: u64,
-    /// Size of the file in bytes when it was new.
+    /// Size of the file in bytes when this gateway opened it, or last replaced it.
     first_bytes: u64,
     /// Whether records are missing in the file, so that no other gateway may use it.
     is_incomplete: bool,
@@ -41,7 +41,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl Journal {
-    /// Opens and locks a folder, and creates it if missing. Also returns the state that an earlier gateway saved in it.
+    /// Opens and locks a folder, and creates it if missing. Also returns the state that an earlier gateway has saved in
+    /// the folder since the machine's current boot, if there is one.
     ///
     /// # Errors
     /// Fails when the folder cannot be used, when another gateway has locked it, or when its journal is damaged or
@@ -110,7 +111,7 @@ impl Journal {
         self.file.is_some() && !self.is_incomplete
     }
 
-    /// Returns whether the file has grown so much since it was new that the gateway should replace it.
+    /// Returns whether the file has grown so much since it was opened or replaced that the gateway should replace it.
     pub fn is_large(&self) -> bool {
         self.bytes > SMALL.max(GROWTH.saturating_mul(self.first_bytes))
     }
@@ -166,8 +167,8 @@ impl Journal {
     pub fn remove(&mut self) -> io::Result<()> {
         self.is_incomplete = self.file.is_some();
         match fs::remove_file(self.path()) {
-            // A file that this gateway does not use contains the mark of another driver. No gateway will restore this
-            // file, so a failure to remove it does no harm.
+            // A file that this gateway does not use is of an earlier boot, or contains the mark of another driver
+            // instance. No gateway restores such a file for the present driver, so a failure to remove it does no harm.
             Err(error) if self.is_incomplete && error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
