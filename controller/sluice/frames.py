@@ -26,7 +26,7 @@ _TICKLED, _TICKLER = (bytes.fromhex(f"02000000000{octet}") for octet in (1, 2))
 _MINIMUM = 60
 """Least length of an Ethernet frame in bytes, without its frame check sequence."""
 _ICMP_QUESTIONS = frozenset({ICMP_ECHO_REPLY, ICMP_ECHO, 13, 14})
-"""ICMP types that are not error messages. RFC 1122 forbids error messages about error messages."""
+"""ICMP types about which an error may be sent: echo and timestamp messages. RFC 1122 forbids errors about errors."""
 
 
 def mac_bytes(mac: str) -> bytes:
@@ -83,8 +83,8 @@ class Ethernet:
 def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "strip"]) -> bytes | None:
     """Return a frame as a port sends it to a neighbour: with these MAC addresses and the port's VLAN tag.
 
-    A VLAN tag that replaces another tag retains the priority in that tag, as in the P4 stage `tag`. Returns None if the
-    frame is too short.
+    ``vlan``: the number of the tag's VLAN, or whether the frame keeps or loses the tag that it has. A new tag retains
+    the priority of the frame's previous tag, as in the P4 stage `tag`. Returns None if the frame is too short.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None:
@@ -132,12 +132,13 @@ def checksum(data: bytes) -> int:
 
 
 def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
-    """Return the ICMP error for a packet whose TTL has expired; it quotes the packet's IP header and the eight bytes
-    after it.
+    """Return the frame with the ICMP error for a packet whose TTL has expired. The error quotes the packet's IP header
+    and the eight bytes after the header.
 
-    Returns None for a frame without an IPv4 header and eight bytes after it, and if RFC 1122 or 1812 forbids an error:
-    for ICMP errors, for fragments other than the first, for frames to a group MAC address, and for sources or
-    destinations that are not a single host.
+    ``mac`` and ``sender`` are the addresses of the interface that received ``frame``. Returns None for a frame without
+    an IPv4 header and eight bytes after it, and if RFC 1122 or 1812 forbids an error: for ICMP messages other than echo
+    and timestamp, for fragments other than the first, for frames to a group MAC address, for multicast destinations,
+    and for sources that are no single host or a loopback address.
     """
     ethernet = _with_ipv4(frame)
     if ethernet is None:

@@ -1,4 +1,5 @@
-"""Takes over the state of a switch that already runs the program: numbers, drains, neighbours, each feature's state."""
+"""Takes over the state of a switch that already runs the program: the numbers of services and servers, the drained
+servers, the neighbours, and each feature's state."""
 
 from __future__ import annotations
 
@@ -12,10 +13,9 @@ from .world import World
 def adopt(world: World, snapshot: Readback, now_s: float) -> None:
     """Continue from the state of a switch that already runs the program.
 
-    A switch without services has just been programmed. It does not influence any decision, and the controller writes
-    the whole state to it. Raises SwitchError when the configuration's servers or services find no free number, because
-    too many others are in use. Raises SwitchError also when a server with connections belongs to another service in the
-    configuration.
+    A switch without services has just been programmed: then the configuration alone determines the numbers of services
+    and servers. Raises SwitchError if no numbers are free for the configuration's servers or services. Raises
+    SwitchError also if a server that has connections belongs to another service in the configuration.
     """
     if snapshot.services:
         world.plan = _plan_of(world, snapshot)

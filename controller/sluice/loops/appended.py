@@ -12,7 +12,7 @@ _log = logger("trace")
 
 
 class Appended:
-    """A text file to which whole lines are appended; a line is complete on disk when ``write`` returns.
+    """A text file to which whole lines are appended. ``write`` passes each line to the operating system at once.
 
     When log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
     controller: the log reports when writes begin to fail and when they succeed again. In between, a few KB of lines are
@@ -51,7 +51,7 @@ class Appended:
             self._fails = False
 
     def _follow(self) -> None:
-        """Open the file at the path if log rotation has replaced the open one. Raises OSError."""
+        """Open the file at the path anew if log rotation has moved or removed the open file. Raises OSError."""
         try:
             is_same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:

@@ -30,9 +30,10 @@ def planned(world: World, config: Config) -> Plan:
 
 
 def reconfigure(world: World, config: Config, now_s: float) -> None:
-    """Take over another configuration. Services and servers that stay retain their numbers, windows and connections.
+    """Take over another configuration. Services and servers that stay retain their numbers, measurements and
+    connections.
 
-    Raises Refused, and then changes nothing.
+    Raises Refused, as ``planned`` does; the configuration in force then stays.
     """
     world.plan = planned(world, config)
     world.config = config

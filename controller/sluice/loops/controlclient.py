@@ -21,7 +21,8 @@ _LINE = 64 << 20
 async def asked(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
     """Send one command to a running controller and return its result.
 
-    Raises Refused with the controller's message. If no controller is running, the message states the remedy.
+    Raises Refused if the controller refuses the command (with the controller's message), if no controller is running,
+    or if it does not answer within ``timeout_s`` seconds.
     """
     async with _connection(path, request) as reader:
         return await _answer(path, reader, timeout_s)

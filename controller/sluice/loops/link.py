@@ -41,8 +41,8 @@ class Link:
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
         """Write the differences between the switch and ``state``. Returns the number of updates.
 
-        ``tables`` and ``meters``, if given, restrict the write. Raises SwitchError; the next write then starts from
-        those updates that the switch has accepted.
+        ``tables``: write only these tables and ``meters``; None: write all tables and meters. Raises SwitchError; the
+        next write then starts from those updates that the switch has accepted.
         """
         # The calling task may be cancelled. The write still runs to its end, because otherwise its result would be
         # unknown.

@@ -1,9 +1,9 @@
 """The tasks for the switch's neighbours: ARP requests, learning from ARP, waiting packets, and ICMP time exceeded.
 
 The switch answers ARP requests itself, and reports the sender of each ARP message: of replies, of requests for any
-host, and of announcements (RFC 5227). A sender's place (its port and MAC address) is learned at once (RFC 826) if
-World.believable accepts it. In addition, the sender's address must be known, or have been requested, or the sender must
-request one of the switch's addresses.
+host, and of announcements (RFC 5227). The controller learns a sender's place (its port and MAC address) at once
+(RFC 826) under two conditions. World.believable must accept the place. In addition, the sender's address must have an
+entry in the NeighbourTable, or the sender must request one of the switch's addresses.
 
 The switch sends the controller packets whose next hop it cannot resolve. Such a packet has passed the pipeline, so it
 is already translated and counted. The controller queues it until ARP has resolved the next hop. It then sends the
@@ -106,14 +106,14 @@ class Neighbours:
         )
 
     def _next_hop(self, packet: P4PacketIn) -> Address | None:
-        """Return the address of an unresolved packet's next hop; None if it has been freed, or the packet is too
-        short."""
+        """Return the address of an unresolved packet's next hop; None if the packet is too short, or if the next hop's
+        number has been freed since the switch sent the packet."""
         number = packet["neighbour"]
         return self._world.neighbour_ids.address(number) if number else destination(packet.payload)
 
     async def _unresolved(self, address: Address | None, frame: bytes) -> None:
         """Resolve a frame's next hop, for which the switch has no entry. Send the frame once the next hop's place is
-        known."""
+        known; drop it if no interface leads to the next hop."""
         if address is None or not self._world.plan.interfaces_towards(address):
             return
         now = asyncio.get_running_loop().time()
@@ -130,7 +130,7 @@ class Neighbours:
             await self._send(frame, sender.place)
 
     async def _send(self, frame: bytes, place: Neighbour) -> None:
-        """Send a frame that has passed the pipeline to a neighbour, as the switch would do if it had the neighbour's
+        """Send a neighbour a frame that has already passed the pipeline, as the switch would if it had the neighbour's
         entry."""
         interface = self._interfaces[place.port]
         sent = addressed(frame, interface.mac, place.mac, interface.vlan)

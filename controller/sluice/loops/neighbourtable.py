@@ -1,4 +1,5 @@
-"""The known next hops, and the times of the ARP requests for them. Pure: the caller passes times in seconds."""
+"""The next hops, resolved or not, and the times of the ARP requests for them. Pure: the caller passes times in
+seconds."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ class NeighbourTable:
         entry.neighbour = entry.neighbour or neighbour
 
     def unresolved(self, address: Address, now: float) -> Neighbour | None:
-        """Schedule a request for a next hop that the switch has no entry for. Returns its place if the table contains
-        it.
+        """Schedule a request for a next hop that the switch has no entry for. Returns the next hop's place; None if the
+        place is unknown.
 
         The request is due at once, but at least ``retry_s`` after the previous one (RFC 1122, section 2.3.2.1).
         """
@@ -84,7 +85,7 @@ class NeighbourTable:
 
     def due(self, now: float) -> list[Address]:
         """Return the addresses to request now, and schedule their next requests. The interval doubles with each
-        unanswered request, up to ``refresh_s``."""
+        unanswered request, up to the lesser of ``refresh_s`` and 32 ``retry_s``."""
         due: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:

@@ -51,8 +51,11 @@ class PinAges:
         self._whose, self._is_open, self._look_s = whose, is_open, now_s
 
     def since(self, place: int, whose: int, size: int, *, is_open: bool) -> Since:
-        """Return the times for the connection ``whose`` that now occupies the slot ``place``; ``size`` is the table's
-        number of slots."""
+        """Return the times for the connection that now occupies the slot ``place``.
+
+        ``whose``: the connection's identity, as in ``Slots``. ``size``: the table's number of slots. ``is_open``: the
+        connection counts for its server's load.
+        """
         if self._look_s is None or self._whose.size != size:
             return Since()
         if self._whose[place] != whose or (is_open and not self._is_open[place]):

@@ -42,10 +42,10 @@ async def sweep(world: World, link: Link) -> None:
 
 
 async def sweep_once(world: World, link: Link, now_s: float) -> None:
-    """Correct the servers' loads, adapt the idle time to the table's occupancy, and drop removed servers that have no
-    connections. Raises SwitchError.
+    """Correct the servers' numbers of open connections, adapt the idle time to the table's occupancy, and drop removed
+    servers that have no connections. Raises SwitchError.
 
-    ``now_s`` is the controller's time, in seconds.
+    ``now_s``: the time by the event loop's clock, in seconds.
     """
     slots, unexpired = await kept_slots(world, link.registers, link.clock, now_s)
     world.ages.look(slots, unexpired, time.time())

@@ -17,8 +17,8 @@ from collections.abc import Callable
 TICK_S = 0.25
 """Seconds between two readings of the clock in an idle loop."""
 LATE_S = 0.5
-"""A longer time than this between two readings, in seconds, shows that the loop was late: half the shortest deadline
-(`features.resources.view.PROBE_S`)."""
+"""The loop was late if more than this many seconds passed between two readings of the clock. The value is half the
+shortest deadline (`features.resources.view.PROBE_S`)."""
 
 
 class WatchedTime:
