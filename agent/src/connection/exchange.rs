@@ -4,7 +4,8 @@ use crate::assembler::Assembler;
 use crate::policy::{Framing, Progress};
 use crate::seq::Seq;
 
-/// Capacity in bytes for parts of a response beyond a gap.
+/// The capacity, in bytes, of the buffer for a response, counted from the first byte that has not arrived. A segment
+/// that ends beyond it is not forwarded; the server retransmits it.
 pub const RESPONSE_ROOM: usize = 256 << 10;
 
 /// The progress of a request and its response.

@@ -21,7 +21,8 @@ use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
 
-/// Sequence numbers whose distance exceeds this number of bytes belong to different connections.
+/// The assumed upper limit, exclusive, of the bytes that a guessed server sends to the client before the agent learns
+/// of them by the client's acknowledgements. An acknowledgement further ahead belongs to another connection.
 const NEAR: u32 = 1 << 16;
 
 /// What the agent records about a guess: a server that the data plane has selected before the request was read.
@@ -30,7 +31,8 @@ pub struct Guess {
     pub facts: Facts,
     /// The next sequence number that the agent expects of the server.
     pub next: Seq,
-    /// The largest payload of a client's segment so far, in bytes. The server accepts segments of this size.
+    /// The largest payload of a client's segment so far, in bytes, and at least `MIN_MSS`. The server accepts segments
+    /// of this size.
     pub largest: u16,
     ownership: Ownership,
 }
@@ -116,7 +118,8 @@ impl Client {
         Some(ServerReset { group, seq: self.request.base() })
     }
 
-    /// Returns whether the guessed server has sent data that the client may have received.
+    /// Returns whether the guessed server has sent data that the client may have received. False once the agent has
+    /// reset this server.
     pub fn guess_has_sent(&self) -> bool {
         self.guess.as_ref().is_some_and(|guess| !guess.is_released() && guess.facts.server_has_sent)
     }
@@ -135,7 +138,8 @@ impl Client {
         ctx.out.push_with(|frame| order.write(&ctx.link, frame));
     }
 
-    /// Repeats the request for the connection when its timer has expired. Returns false if the connection is lost.
+    /// Repeats the request for the connection when the data plane has not answered in time. Returns false if the last
+    /// of the `ORDERS` requests has remained unanswered; the agent then gives up the connection.
     #[must_use]
     pub fn repeat_take(&mut self, ctx: &mut Context<'_>) -> bool {
         let Some(guess) = &self.guess else { return true };

@@ -7,8 +7,8 @@ use super::server::{Server, SynAck};
 use super::server_reset::ServerReset;
 use crate::policy::Assignment;
 
-/// The assumed window, in bytes, of a server that has not announced a window to the agent: the number of bytes that a
-/// client may send at first (RFC 3390).
+/// The assumed window, in bytes, of a server that has not announced a window to the agent. Servers announce at least
+/// the 4,380 bytes that a client with an MSS of 1,460 bytes may send before the first ACK (RFC 3390).
 const INITIAL_WINDOW: u32 = 4096;
 
 /// Resets client and server of a guessed connection, because the client may have received data of the guessed server
@@ -19,7 +19,9 @@ pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<Server
     client.reset(ctx);
 }
 
-/// Uses the guessed server if it is in the group that the rules select; otherwise leaves the server.
+/// Continues with the guessed server if it is in the group that the rules select; otherwise resets it and connects to
+/// the group. Resets client and server if the server has already sent data, and either it is not in the group or the
+/// agent would have to parse its response.
 pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignment: Assignment) -> Next<S> {
     let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_released()) else {
         return Next::Connect { assignment, has_former_server: true };
@@ -57,8 +59,8 @@ fn keep_server<S>(client: &Client, assignment: Assignment) -> Next<S> {
         // The client has learned the server's MSS in the handshake, so the server accepts segments of the size that the
         // client sent.
         mss: Some(guess.largest),
-        // If the agent has acknowledged no byte, all bytes of the client are within the window that the server
-        // announced to the client.
+        // None (no limit) if the agent has acknowledged no byte: then all bytes of the client are within the window
+        // that the server announced to the client.
         window: (client.owned != client.request.base()).then_some(INITIAL_WINDOW),
     };
     let server = Server::new(client, assignment.group, &syn_ack);

@@ -14,14 +14,15 @@ use crate::wire::{Segment, SegmentHeader, SynOptions};
 
 /// Nanoseconds until the agent repeats the SYN for the first time; the interval doubles with each repetition.
 const SYN_INTERVAL_NS: u64 = 250_000_000;
-/// The maximum number of times that the same SYN is sent, within 3.75 s. With 1% packet loss, the agent mistakes one
-/// server in 10^8 for a server that does not answer.
+/// The maximum number of times that the same SYN is sent. The attempt fails 3.75 s after the first SYN. If 1% of SYNs
+/// are lost, the agent mistakes one server in 10^8 for a server that does not answer.
 const MAX_SYNS: u32 = 4;
 /// The maximum number of attempts to open a connection. When a server refuses, the agent sends a SYN with the next
 /// attempt number. Two attempts may reach the same server.
 const MAX_ATTEMPTS: u16 = 4;
 
-/// The maximum number of bytes that a server may have sent on a connection that another agent opened.
+/// The assumed maximum number of bytes that a server has sent on a connection that another agent opened. After the
+/// reset of that connection, segments with these sequence numbers count as late.
 const EARLIER_BYTES: u32 = 16 << 20;
 
 /// A connection attempt to a server.
@@ -105,8 +106,8 @@ impl Opening {
         ctx.out.push_with(|frame| head.write_identified(&ctx.link, self.attempt, options, [b"", b""], frame));
     }
 
-    /// Processes an acceptable segment of the client. The agent forwards its bytes after the server has accepted the
-    /// connection.
+    /// Processes an acceptable segment of the client: acknowledges bytes that the client repeats. Its new bytes are
+    /// stored already; the agent forwards them after a server has accepted the connection.
     pub fn on_client(self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         if segment.seq().is_before(client.owned) && !segment.payload().is_empty() {
             client.acknowledge(ctx);
@@ -114,7 +115,7 @@ impl Opening {
         Next::Stay(self)
     }
 
-    /// Repeats the SYN when its timer has expired. After the last SYN, ends the attempt.
+    /// Repeats the SYN when its timer has expired. If the last SYN remains unanswered, refuses the client.
     pub fn on_time(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         if ctx.now < self.due {
             return Next::Stay(self);

@@ -9,8 +9,8 @@ use super::{guess_outcome, refusing};
 use crate::policy::{Assignment, DialogueReplay, Disposition, Reason, Rejection, RequestReader};
 use crate::wire::Segment;
 
-/// The number of bytes of a request that the agent may leave unacknowledged. A client may send at least as many at
-/// first (RFC 3390).
+/// The number of unacknowledged bytes of a request from which the agent sends an ACK at once. A client with an MSS of
+/// 1,024 bytes or more may send as many before it needs an ACK (RFC 3390).
 const UNACKNOWLEDGED: usize = 4096;
 /// Nanoseconds for which the agent may leave bytes of a request unacknowledged. The complete request usually arrives in
 /// this time, and then no ACK of the agent is needed.
@@ -23,11 +23,12 @@ const OWNED_ACK_DELAY_NS: u64 = 500_000;
 /// The state of a connection whose request is being read.
 pub struct Reading {
     reader: Box<dyn RequestReader>,
-    /// The time from which the timeout of the request counts: the arrival of its first byte or, in a mail dialogue, the
-    /// agent's last answer. None if no byte has arrived.
+    /// The time from which the timeout of the request counts. For the first request this is the start of the
+    /// connection, for a later one the arrival of its first byte, and in a mail dialogue the agent's last answer. None
+    /// before the first byte of a later request.
     pub since: Option<u64>,
-    /// The arrival time of the request's first byte. Before that, the time at which the server finished the previous
-    /// response.
+    /// The start of the connection (first request), or the arrival time of the request's first byte (later requests).
+    /// Before that byte, the time at which the client had the complete previous response.
     pub started: u64,
     /// The time at which the agent acknowledges the bytes received so far.
     acknowledge_at: Option<u64>,
@@ -44,12 +45,12 @@ pub enum ReadOutcome {
 }
 
 impl Reading {
-    /// Creates the state for a request whose first byte has arrived.
+    /// Creates the state for a connection's first request. Its timeout counts from `now`.
     pub fn new(client: &Client, now: u64) -> Reading {
         Reading { since: Some(now), ..Reading::idle(client, now) }
     }
 
-    /// Creates the state for a request whose first byte has not arrived yet.
+    /// Creates the state for a later request. Its timeout does not count before its first byte.
     pub fn idle(client: &Client, now: u64) -> Reading {
         let terms = &client.terms;
         let reader = terms.service.rules.begin(terms.client, terms.service.address);
@@ -92,7 +93,7 @@ impl Reading {
         self.acknowledge_at = None;
     }
 
-    /// Processes a client's segment: reads new bytes, or acknowledges repeated ones.
+    /// Processes a client's segment: reads new bytes, or acknowledges repeated bytes and bytes beyond a gap.
     pub fn read_or_acknowledge(
         &mut self,
         client: &mut Client,
@@ -137,7 +138,8 @@ impl Reading {
         }
     }
 
-    /// Sends the rules' reply to the client, or an ACK if it is due, and waits for more bytes.
+    /// Sends the rules' reply to the client. Without a reply, acknowledges the request's bytes at once if there is a
+    /// gap or `UNACKNOWLEDGED` is reached, and otherwise sets the timer of the ACK.
     fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, reply: Vec<u8>) {
         if !reply.is_empty() {
             if client.terms.service.rules.greets() {
@@ -188,8 +190,8 @@ fn reject(client: &Client, mut reply: Vec<u8>, reason: Reason) -> ReadOutcome {
     ReadOutcome::Refuse(Rejection { reply, ..rejection })
 }
 
-/// In the buffer of the client's bytes, puts the lines to be replayed to the server in the place of the bytes that the
-/// agent has answered.
+/// Sends the client the rules' reply, or an ACK. Then replaces the bytes that the agent has answered, in the buffer of
+/// the client's bytes, by the lines that it replays to the server.
 fn substitute_lines(client: &mut Client, ctx: &mut Context<'_>, dialogue_replay: &mut DialogueReplay) {
     let answered = client.request.base() + dialogue_replay.answered as u32;
     let reply = std::mem::take(&mut dialogue_replay.reply);

@@ -25,8 +25,8 @@ pub fn rejection(client: &Client, reason: Reason) -> Rejection {
     }
 }
 
-/// Sends the client an error and a FIN, and resets the server, if there is one. Returns none if the client was reset
-/// instead.
+/// Sends the client an error and a FIN, and resets the server, if there is one. If the rejection has no error text, or
+/// the client may have received data of a guessed server, resets the client instead and returns `None`.
 pub fn refuse(
     client: &mut Client,
     ctx: &mut Context<'_>,
@@ -53,7 +53,7 @@ pub fn refuse(
     Some(send_last(client, ctx, server, rejection.reply))
 }
 
-/// Closes the connection toward client and server.
+/// Sends the client a FIN, and resets the server, if there is one.
 pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) -> Refusing {
     send_last(client, ctx, server, Vec::new())
 }
@@ -66,7 +66,8 @@ fn send_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerRe
 }
 
 impl Refusing {
-    /// Processes an acceptable segment: acknowledges the client's further bytes.
+    /// Processes an acceptable segment: acknowledges the client's further bytes. The connection is over when the client
+    /// has sent its FIN and acknowledged the agent's bytes.
     pub fn on_client(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Refusing> {
         let is_next = !client.owned.is_before(segment.seq());
         if is_next && client.owned.is_before(segment.end()) {

@@ -71,7 +71,7 @@ impl Replaying {
         self.server.sender.due().map_or(self.until, |due| due.min(self.until))
     }
 
-    /// Returns whether the server has closed its side, or has sent more bytes than the buffer can store.
+    /// Returns whether all bytes up to the server's FIN have arrived, or the buffer is full.
     fn has_failed(&self) -> bool {
         self.fin == Some(self.received.end()) || self.received.room() == 0
     }
@@ -115,7 +115,7 @@ impl Replaying {
         self.advance(client, ctx, segment)
     }
 
-    /// Processes the server's answers: sends the next line, or ends the replay.
+    /// Processes the server's answers: sends the next line, ends the replay, or refuses the client.
     fn advance(
         mut self: Box<Self>,
         client: &mut Client,
@@ -169,8 +169,8 @@ impl Replaying {
     }
 
     /// Returns the rejection of the client after the server has failed: the server has refused a command that the agent
-    /// had accepted, has closed or reset the connection, or does not answer. The client is sent `reply`, the server's
-    /// answer, or the reason if there is no answer.
+    /// had accepted, has closed or reset the connection, has filled the buffer, or does not answer. `reply` is the
+    /// server's answer, which the client is sent; if empty, the client is sent an error text for `reason`.
     fn fail(self: Box<Self>, client: &mut Client, reason: Reason, reply: Vec<u8>) -> Next<Box<Replaying>> {
         client.terms.service.groups[self.server.group].failed.add(1);
         let rejection = if reply.is_empty() {
