@@ -20,7 +20,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of concurrent requests if RATE is not 0; a request that is due while all are busy begins late.
+/// The maximum number of concurrent requests if RATE is not 0. A request that is due while so many are in progress
+/// begins late.
 const OPEN_LOOP: usize = 128;
 /// The number of concurrent requests if RATE is 0.
 const CLOSED_LOOP: usize = 16;
@@ -30,7 +31,8 @@ const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
 struct Load {
     server: SocketAddr,
     requests: Vec<Vec<u8>>,
-    /// The start time of each request; none if each request begins as soon as another ends.
+    /// The start time of each request, counted from the start of the run. `None` if RATE is 0: then each request begins
+    /// as soon as another ends.
     times: Option<Vec<Duration>>,
     length: Duration,
 }
@@ -61,7 +63,8 @@ impl Load {
         })
     }
 
-    /// Returns the start time of the request with this number; none if there are no more requests.
+    /// Returns when the request with this number is due, counted from the start of the run: at its time in `times`, or
+    /// `now` if RATE is 0. `None` if the run has no further request.
     fn time(&self, number: usize, now: Duration) -> Option<Duration> {
         match &self.times {
             Some(times) => times.get(number).copied(),
@@ -122,8 +125,8 @@ fn document(size: usize) -> String {
     text + end
 }
 
-/// Returns the requests' start times before the time `seconds`: `rate` per second on average, at exponential intervals.
-/// They are the same in every run, because the random generator (splitmix64) has a fixed seed.
+/// Returns the start times of the requests of a run of `seconds` seconds: `rate` per second on average, at exponential
+/// intervals. The times are the same in every run, because the random generator (splitmix64) has a fixed seed.
 fn arrivals(rate: f64, seconds: f64) -> Vec<Duration> {
     let (mut state, mut at, mut times) = (1_u64, 0.0, Vec::new());
     loop {

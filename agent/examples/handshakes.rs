@@ -56,7 +56,8 @@ fn built<'f>(frame: &'f mut Vec<u8>, head: SegmentHeader, options: &[u8], payloa
     frame
 }
 
-/// Runs a connection. The measured time includes the time for building the connection's frames.
+/// Passes the frames of the connection `number` to the engine, from the SYN to the data plane's answer, and checks the
+/// engine's frames. The measured time includes the time for building the connection's frames.
 fn connect(engine: &mut Engine, number: u32, frame: &mut Vec<u8>, out: &mut Frames) {
     let now = u64::from(number) * 1000 + 1;
     let client = SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + number / 50_000), (number % 50_000) as u16 + 1024);

@@ -6,7 +6,8 @@
 //! to 100). The request matches the first rule, the last rule, or no rule. Then bodies of XML and JSON from 1 KB to 1
 //! MB are measured, in which the matched element is at the start, at the end, or absent. Every decision is checked.
 //! `--only` selects a single kind of rule, or `xml`, or `json`; `--rules` selects a single number of rules, for a
-//! profile. `--json` prints an object per line, for a report.
+//! profile. `--seconds` sets the minimum measuring time per decision (0.1 s by default). `--json` prints an object per
+//! line, for a report.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -44,8 +45,8 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{agent}\r\n{accept}\r\nConnection: keep-alive\r\n\r\n")
 }
 
-/// Encodes a 7-bit number as seven texts, one of two for each bit. If both texts have the same length, all requests
-/// have the same length.
+/// Encodes a 7-bit number as seven concatenated texts: `texts[0]` for each bit that is 0, `texts[1]` for each bit that
+/// is 1. With two texts of the same length, the requests for all numbers have the same length.
 fn spelled(number: usize, texts: [&str; 2]) -> String {
     (0..7).map(|bit| texts[number >> bit & 1]).collect()
 }
@@ -119,7 +120,7 @@ fn rules(list: Vec<Value>) -> Arc<RuleSet> {
 struct Cell {
     rules: Arc<RuleSet>,
     request: Vec<u8>,
-    /// The index of the rule that the decision must return.
+    /// The index of the rule that the decision must return; `None` if no rule may match.
     rule: Option<u32>,
     /// The number of decisions per round.
     count: u32,

@@ -1,4 +1,5 @@
-//! Divides the rule list into blocks, and adds each alternative of a rule to the field indexes of its block.
+//! Divides the rule list into blocks, at rules with `else` and at the targets of `goto`, and adds the alternatives of
+//! the rules to the field indexes of their blocks.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -110,7 +111,8 @@ impl Entries {
     }
 
     /// Adds an alternative to the index under the condition in `conds` whose cover has the least weight, and returns
-    /// the field of this condition. Returns none if all of `conds` can hold without a value.
+    /// the field of this condition. Returns `None`, and adds nothing, if `conds` is empty or if all of `conds` can hold
+    /// for a field without a value.
     fn enter(&mut self, alt: Alt, conds: &[Cond]) -> Option<FieldId> {
         let covers = conds.iter().filter_map(|cond| Some((cond.field, self.cover_of(cond)?)));
         let (field, (_, matchers)) = covers.min_by_key(|(_, (weight, _))| *weight)?;
@@ -190,7 +192,8 @@ fn text_key(text: &[u8]) -> Key {
     (4, text.into())
 }
 
-/// The weight (for `!=`, the weight's factor) of an index entry that a search must try for every value.
+/// The weight (for `!=`, a factor of the weight) of a matcher that a search must try for every value. The number
+/// exceeds usual weights by far, so that an alternative is indexed under another of its conditions if it has one.
 const LINEAR: u64 = 1 << 20;
 
 fn union<'t>(covers: impl Iterator<Item = Option<Cover<'t>>>) -> Option<Cover<'t>> {

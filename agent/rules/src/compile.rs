@@ -41,7 +41,7 @@ struct Actions<'c> {
     refuse: Option<Refuse>,
 }
 
-/// An action whose `goto` contains the index of a rule, which is not resolved to a block yet.
+/// An action during compilation: a `goto` contains the index of its target rule, because the blocks are not formed yet.
 #[derive(Clone, Copy)]
 enum UnresolvedAction {
     Do(Action),
@@ -212,7 +212,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// Returns the action of a rule that matches, and its `else` action, if it has one.
+    /// Returns the action of `rule` for a request that matches it, and its `else` action, if it has one.
     fn steps(&mut self, index: usize, rule: &'c Rule) -> (UnresolvedAction, Option<UnresolvedAction>) {
         let Rule { to, sticky, goto, refuse, otherwise, .. } = rule;
         let then = Actions { to: to.as_ref(), sticky: *sticky, goto: goto.as_ref(), refuse: *refuse };

@@ -16,7 +16,8 @@ pub(super) fn declared(instruction: &[u8]) -> Charset {
     charset(rest).unwrap_or(Charset::Other)
 }
 
-/// Returns the declared character set, UTF-8 by default; none if the declaration is malformed.
+/// Returns the character set that is declared in `rest` (the declaration without `xml`), UTF-8 by default. `None` if
+/// the declaration is malformed or has a version other than 1.0.
 fn charset(mut rest: &[u8]) -> Option<Charset> {
     let mut declared_charset = None;
     loop {

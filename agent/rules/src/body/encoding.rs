@@ -12,7 +12,7 @@ pub(super) struct Encoding {
     utf8: Utf8,
     /// Whether all bytes parsed so far are ASCII, which UTF-8 and single-byte character sets decode alike.
     is_ascii: bool,
-    /// Whether all following bytes are unreadable.
+    /// Whether an unreadable byte has been found, so that all bytes of later pieces are unreadable.
     is_faulty: bool,
 }
 
@@ -39,7 +39,8 @@ impl Encoding {
         valid.length
     }
 
-    /// Records bytes that were parsed before an XML declaration.
+    /// Records whether parsed bytes are ASCII, which decides whether a later XML declaration may change the character
+    /// set.
     pub(super) fn pass(&mut self, bytes: &[u8]) {
         self.is_ascii &= bytes.is_ascii();
     }

@@ -14,8 +14,8 @@ pub(crate) type BodyOutcome = Result<Outcome, Fault>;
 /// the body has a fault.
 pub(crate) type Flow = ControlFlow<BodyOutcome>;
 
-/// The fault of a body in a form that this crate does not parse. The body may contain a value that a refusing rule
-/// matches.
+/// The fault of a body that this crate cannot read, because of its media type, coding or character set. The body may
+/// contain a value that a refusing rule matches.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
 /// The memory for a body's values may be this many times `limits.body`. Each value needs memory for bookkeeping in
@@ -44,7 +44,9 @@ impl BodyEvaluation<'_> {
         Flow::Continue(())
     }
 
-    /// Returns the outcome for a body that is too large to be parsed to its end.
+    /// Returns the outcome for a body that is too large to be parsed to its end: conditions that need its other values
+    /// do not hold. Returns the fault 413 if such a condition belongs to a refusing rule, or if a decided route depends
+    /// on the rest of the body (`reads_to_end`).
     pub(crate) fn give_up(&mut self) -> BodyOutcome {
         const TOO_LARGE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
         if self.reads_to_end && self.state.outcome(self.rules).is_some() {
@@ -53,8 +55,8 @@ impl BodyEvaluation<'_> {
         self.state.give_up(self.rules).ok_or(TOO_LARGE)
     }
 
-    /// Ends the parsing of a document if a rule may still refuse it, because a server may decode its remaining bytes
-    /// differently.
+    /// Ends the parsing with the fault [`HIDDEN`] if a rule may still refuse the request. The caller has found bytes
+    /// that a server may decode differently, into values that the rule refuses.
     pub(super) fn stop_if_refusable(&mut self) -> Flow {
         match self.state.clone().give_up(self.rules) {
             Some(_) => Flow::Continue(()),

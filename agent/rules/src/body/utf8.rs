@@ -10,8 +10,8 @@ pub(super) struct Utf8 {
 /// How many bytes of a piece are valid UTF-8.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ValidPrefix {
-    /// The number of bytes before the fault, or of all bytes if there is no fault. If the fault is inside a character,
-    /// the first byte of this character counts as valid, in the same way as at the end of a piece.
+    /// The number of the piece's bytes before the fault, or of all its bytes if there is no fault. The first byte of an
+    /// invalid character counts as valid, in the same way as if the rest of the character were in the next piece.
     pub length: usize,
     /// Whether the piece contains no fault.
     pub all: bool,

@@ -243,7 +243,8 @@ impl Xml {
         Ok(1)
     }
 
-    /// Parses CDATA up to the next closing bracket. Directly after closing brackets, parses at most a single byte.
+    /// Parses CDATA up to the next closing bracket, or at most a single byte directly after closing brackets. Returns
+    /// the number of parsed bytes.
     fn take_cdata(&mut self, bytes: &[u8]) -> usize {
         let State::Cdata(brackets) = &mut self.state else { return 0 };
         let (matched, is_compared) = (*brackets, self.frames.last().is_some_and(|frame| frame.is_compared));
@@ -364,7 +365,8 @@ impl Xml {
     }
 }
 
-/// Returns the offset of the first byte after a comment, if the comment ends in `bytes`.
+/// Returns the offset of the first byte after a comment, if the comment ends in `bytes`. `hyphens` is the count of
+/// [`State::Comment`], and is updated.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {

@@ -26,7 +26,8 @@ pub(super) struct Scanner {
     depth: usize,
     /// Whether the text of the current string, number or word is needed.
     is_needed: bool,
-    /// The part of the current text that came from earlier pieces of the document and from escapes.
+    /// The decoded bytes of the current text that came in earlier pieces of the document, or up to the last escape of
+    /// this piece.
     text: Vec<u8>,
     /// The first half of a surrogate pair (UTF-16); 0 if there is none.
     high: u16,
@@ -207,7 +208,8 @@ impl Scanner {
         }
     }
 
-    /// Ends the current value. `chunk` contains its last bytes.
+    /// Ends the current value, and passes its text to `sink` if the text is needed. `chunk` contains the bytes of the
+    /// text that are not stored yet.
     fn finish(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
         self.state = State::After;
         match self.is_needed {
@@ -326,7 +328,7 @@ impl Scanner {
     }
 }
 
-/// Returns the text stored from earlier pieces, extended by `chunk`.
+/// Returns the stored text with `chunk` appended. If nothing is stored, returns `chunk` without copying it.
 fn joined<'t>(saved: &'t mut Vec<u8>, chunk: &'t [u8]) -> &'t [u8] {
     if saved.is_empty() {
         return chunk;
