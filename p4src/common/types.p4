@@ -43,7 +43,8 @@ typedef bit<(32 - RATE_FLOW_BITS)> rate_fingerprint_t;
 typedef bit<32> rate_key_t;    // hash of a connection: fingerprint in the upper bits, slot in the lower bits
 typedef bit<32> rate_time_t;   // time in units of RATE_TICK_US microseconds, see constants.p4
 
-// Returns whether time `a` is after `b`, by serial-number comparison (RFC 1982): right across a wrap for differences below 2^31.
+// Returns whether time `a` is after time `b`, by serial-number comparison (RFC 1982). The result is also correct if the clock has
+// wrapped between the two times, as long as they differ by less than 2^31.
 bool later(in bit<32> a, in bit<32> b) {
     return (int<32>)(a - b) > 0;
 }

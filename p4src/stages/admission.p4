@@ -1,4 +1,5 @@
-// Admission: compares every SYN to a service with the service's token bucket, before the switch looks up the SYN's connection.
+// Admission: applies a service's token bucket to every SYN that is sent to the service, before the switch looks up the SYN's
+// connection.
 //
 //   reads  event, service, pass
 //   writes refused: the SYN claims no slot, and passes only if its connection is pinned

@@ -11,9 +11,9 @@
 //   drops  direct_to_server
 //
 // An ICMP error to the sender of the packet inside the error is looked up by the inner packet's reversed 5-tuple, so the error
-// goes to the inner packet's source. Any other ICMP error is looked up by the error's own addresses, without ports. The tables
-// services and origins are independent of the connection table: a server's answer is translated also if its connection has no
-// slot.
+// takes the same path as an answer to the inner packet. Any other ICMP error is looked up by the error's own addresses, without
+// ports. The tables services and origins are independent of the connection table: a server's answer is translated also if its
+// connection has no slot.
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4
 
@@ -40,7 +40,7 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
     }
 
     // The connections of a group (the servers for one kind of content) are pinned under the address and port of the content
-    // service.
+    // service, because the client's packets are addressed to the content service and must find the pin.
     @id(ACTION_TO_GROUP)
     action to_group(service_id_t service, weight_t shares, ipv4_t address, l4_port_t port) {
         to_service(service, shares);

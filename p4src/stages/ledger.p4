@@ -5,9 +5,9 @@
 //
 // This stage follows forward, because a SYN that was refused or had no route was never offered to the server. (v1model also
 // counts a packet for which the controller must resolve the next hop, because the packet does not pass the pipeline again.) A
-// connection's first SYN-ACK counts as N_A of the metric R (Ohta & Andou, eq. 5). A repeated SYN-ACK shows that the server's
-// accept queue was full when the client's ACK arrived. A SYN-ACK of a connection without a pin counts as a first SYN-ACK, because
-// the connection's SYN was counted as well.
+// connection's first SYN-ACK counts as N_A of the metric R (Ohta & Andou, eq. 5). Repeated SYN-ACKs are
+// counted separately: Linux repeats a SYN-ACK if its accept queue was full when the client's ACK arrived. A SYN-ACK of a
+// connection without a pin counts as a first SYN-ACK, because the connection's SYN was counted as well.
 #ifndef SLUICE_STAGES_LEDGER_P4
 #define SLUICE_STAGES_LEDGER_P4
 

@@ -31,7 +31,7 @@ control Requests(in metadata_t meta, in decided_t decided) {
 
     apply {
         COUNT(requests_offered, decided.destination)
-        // A SYN that is repeated during its connection's handshake is not counted again.
+        // A SYN that is repeated during its connection's handshake counts only as offered.
         if (!(meta.pinned == 1 && meta.claimed == 0
               && (meta.state == PinState.pending || meta.state == PinState.answered || meta.state == PinState.reopening))) {
             if (decided.refused == REFUSED && meta.pinned == 0) {

@@ -84,7 +84,8 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
         const default_action = packet();
     }
 
-    // The hardware compares the addresses in the gateway of the table in the same stage, so no other stage waits for the result.
+    // The gateway (the condition unit) of the table `about` compares the addresses in the table's own hardware stage, so the
+    // comparison delays nothing.
     apply {
         if (meta.icmp_error == 1 && hdr.ipv4.dst == hdr.inner_ipv4.src) {
             reversed();

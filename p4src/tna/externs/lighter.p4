@@ -148,10 +148,10 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
     }
 }
 
-// Prefers the second server drawn if its load per weight, with one more connection, would be less than that of the first server
-// with one more connection. The two must differ by an eighth (5 / 32 in binary logarithms), because the rounding of weights (86,
-// 85, 85) must not decide between equal servers. A load is negative while the number of stale connections is
-// outdated, and then counts as 0. A server that refuses connections is not preferred.
+// Prefers the second server drawn to the first if its load per weight would be clearly lower, where each load is increased by the
+// new connection. The two must differ by about an eighth (5 / 32 in binary logarithms), because the rounding of weights (86, 85,
+// 85) must not decide between equal servers. A load is negative while the number of stale connections is outdated, and then
+// counts as 0. If the second server refuses connections, the first is preferred.
 control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;
