@@ -1,4 +1,4 @@
-"""A destination with more requests than its limit admits: token buckets with few tokens and no refill."""
+"""Base class and segments for tests of the limit on requests to a destination, a token bucket that is not refilled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class Crowd(StageTest):
     """Base class of the tests in which the bucket of a destination holds few tokens and is never refilled."""
 
     def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
-        """Let the switch admit `burst` SYNs of any client, then `known` SYNs of remembered clients."""
+        """Let the switch admit `burst` SYNs to the destination, from any client.
+
+        Afterwards it admits only SYNs of remembered clients: `known` SYNs (None: all).
+        """
         self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
         if known is not None:
             self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)
@@ -41,7 +44,10 @@ class Crowd(StageTest):
         self.forwards(source.port, frame, host.port, routed(frame, host), *changes)
 
     def exhausts(self, host: Host, known: int | None = None, answer_reset: bool = False, remember: int = 0) -> None:
-        """Let the switch admit one SYN to the host, then `known` SYNs of remembered clients; send the first SYN."""
+        """Let the switch admit a single SYN to the host, then `known` SYNs of remembered clients; send the single SYN.
+
+        `known` is described in `limit`, `answer_reset` and `remember` in `watch`.
+        """
         self.watch(host.address, HOT, answer_reset, remember)
         self.limit(1, known)
         self.passes(host, segment(host.address), admitted(HOT))
@@ -54,7 +60,10 @@ class Crowd(StageTest):
         return flow
 
     def refuses_web(self, flow: Flow, number: int = HOT) -> None:
-        """Send a SYN to the service; assert that it is refused: neither pinned nor counted for a server."""
+        """Send a SYN to the service; assert that it is neither pinned nor counted for a server.
+
+        `number` is the destination that counts the SYN as refused.
+        """
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB, refused(number))
         self.assertNotPinned(flow.key)
 

@@ -48,14 +48,14 @@ def route(prefix: str, next_hop: str | None) -> P4TableEntry:
 
 
 def host_route(address: str) -> P4TableEntry:
-    """Return the route of a neighbour's address, which leads to the neighbour itself. The entry has the note by which a
-    controller adopts it."""
+    """Return the route of a neighbour's address, which leads to the neighbour itself. The entry's metadata is the
+    address, by which a restarted controller recognises the entry."""
     return replace(route(f"{address}/32", address), metadata=address.encode())
 
 
 def neighbour(address: str, number: int, src: str, dst: str) -> P4TableEntry:
     """Return the entry of a next hop: its port, the router's MAC address at the port, the next hop's MAC address. The
-    entry has the note by which a controller adopts it."""
+    entry's metadata is the next hop's address, by which a restarted controller recognises the entry."""
     entry = _entry(
         Table.NEIGHBOURS,
         {"neighbour": neighbour_id(address)},
@@ -106,7 +106,7 @@ def origin(item: Service, server: Server, action: Action = Action.FROM_SERVER) -
 
 
 def server(item: Server, draining: bool = False) -> P4TableEntry:
-    """Return the entry of a server: the address and port to which the switch translates its connections."""
+    """Return the entry of a server: address and port, to which the switch translates packets, and whether it drains."""
     args = {"address": item.host.address, "port": item.port, "draining": int(draining)}
     return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
 
@@ -139,7 +139,8 @@ def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4Table
 def idle_members(item: Service, servers: Iterable[Server], *, before_any: bool = False) -> P4TableEntry:
     """Return the entry of the servers that the switch may select because they are idle.
 
-    `before_any`: such servers are always preferred to the drawn candidates.
+    `before_any`: idle servers are always preferred to the drawn candidates, otherwise only to candidates with open
+    connections.
     """
     ((word, members),) = sought_idle({server.id: 1 for server in servers}).words.items()
     match = {"service": item.id, "word": word}
@@ -171,12 +172,15 @@ def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
 
 
 def timers(times: Mapping[str, int]) -> P4TableEntry:
-    """Return the entry with the connection table's timeouts in ticks, by parameter."""
+    """Return the entry with the connection table's timeouts in ticks; `times` has the parameters of the action."""
     return _default(Table.TIMERS, Action.SET_TIMERS, **times)
 
 
 def destination(address: str, number: int, answer_reset: bool = False, remember: int = 0) -> P4TableEntry:
-    """Return the entry that counts and limits requests to an address; clients are remembered for `remember` ticks."""
+    """Return the entry that counts and limits requests to an address, as destination `number`.
+
+    `answer_reset`: refused SYNs are answered by an RST. `remember`: ticks for which clients are remembered.
+    """
     args = {"id": number, "answer_reset": int(answer_reset), "remember_time": remember}
     return _entry(Table.DESTINATIONS, {"address": address}, Action.LIMIT_DESTINATION, **args)
 
@@ -190,7 +194,7 @@ def sampling(packets: int) -> P4TableEntry:
 
 
 def rate_settings(step: int, mask: int) -> P4TableEntry:
-    """Return the setting by which response rates are measured in time steps of `step` (0: off).
+    """Return the setting by which response rates are measured in steps of `step` times 1,024 us (0: off).
 
     Only responses whose fingerprint is 0 in the bits of `mask` are measured.
     """
@@ -242,8 +246,8 @@ def agent(of: Service, number: int, server: Server) -> P4TableEntry:
 def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:
     """Return the entry of a server whose TCP resources are managed.
 
-    The caps are in bytes: `send_cap` is for windows towards the server, `receive_cap` for the server's own windows.
-    `how` sets other parameters, which are 0 unless given.
+    The caps are in bytes (0: no cap): `send_cap` bounds the windows that clients advertise to the server, `receive_cap`
+    those that the server advertises. `how` sets other parameters, which are 0 unless given.
     """
     args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
     return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)

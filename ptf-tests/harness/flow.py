@@ -59,7 +59,7 @@ class Flow:
         )
 
     def at_server(self, frame: Packet) -> Packet:
-        """Return the frame that the server's port must send for a client's frame."""
+        """Return the frame that the switch must send to the server for a client's frame."""
         copy: Any = frame.copy()
         host = self.server.host
         copy[Ether].src, copy[Ether].dst = host.port.mac, host.mac
@@ -80,7 +80,7 @@ class Flow:
         )
 
     def at_client(self, frame: Packet) -> Packet:
-        """Return the frame that the client's port must send for a server's frame."""
+        """Return the frame that the switch must send to the client for a server's frame."""
         copy: Any = frame.copy()
         copy[Ether].src, copy[Ether].dst = CLIENT.mac, self.client_mac
         copy[IP].src = self.key.service

@@ -20,17 +20,17 @@ GROUP = 77
 
 
 class SecondLookTest(StageTest):
-    """Base class: no server has an open connection, and no service draws more than one candidate yet."""
+    """Base class: a test starts without open connections; a SYN draws a single candidate until `look` is called."""
 
     def setUp(self) -> None:
         super().setUp()
         self.loads = self.switch.available(LOADS)
-        """Registers of open connections per server: one register for each candidate that a SYN compares."""
+        """Registers with every server's number of open connections; each candidate of a SYN has its own copy."""
         others = (Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2)
         self.switch.registers.clear(*self.switch.available((*LOADS, *STALE, *REFUSING, *IDLE, *others)))
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
-        """Let every SYN draw `first`, and as further candidates `looks` - 1 of the other servers."""
+        """Let every SYN draw `first`, with `weight`, and `looks` - 1 servers of `others`, which contains weights."""
         self.needs(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
         self.replace(entries.ratios(WEB, {first: weight}, {first: GROUP}), entries.ratios(WEB, plan.RATIOS[WEB]))

@@ -54,7 +54,7 @@ class PinTable(Protocol):
         ...
 
     def free(self, way: int, slot: int) -> None:
-        """Free a slot by writing a key of zero, whose stamp is older than any time."""
+        """Free a slot: set its key to 0; the switch always regards a stamp of 0 as expired."""
         ...
 
     def stored(self, state: PinState) -> PinState:

@@ -79,7 +79,7 @@ ABSENT_GATEWAY = "10.0.4.98"
 UNROUTED = "172.16.0.1"
 
 FAR_CLIENTS = "20.0.0.0/8"
-"""Network behind CLIENT_GATEWAY; connections that must have certain slots come from this network."""
+"""Network behind CLIENT_GATEWAY, large enough for clients whose connections have given slots (`slots.colliding`)."""
 
 # Prefix and next hop of each route; None: the prefix is directly connected.
 ROUTES: tuple[tuple[str, str | None], ...] = (

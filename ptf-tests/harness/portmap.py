@@ -18,7 +18,7 @@ NEEDED = plan.SPARE_PLACE + 1
 
 
 class PortMapError(Exception):
-    """The file is not a port map; the error message contains the line number."""
+    """The file is not a port map (the message contains the number of the faulty line), or it has too few ports."""
 
 
 def read(path: Path) -> list[tuple[int, str]]:

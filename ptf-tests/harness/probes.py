@@ -51,7 +51,7 @@ def arp_request(host: Host, address: str, to: str = BROADCAST) -> Packet:
 
 
 def arp_answer(host: Host, address: str) -> Packet:
-    """Return the router's ARP reply to a host."""
+    """Return the router's ARP reply to a host that requested the router's `address`."""
     mac = host.port.mac
     return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
 

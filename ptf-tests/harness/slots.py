@@ -1,6 +1,7 @@
 """The slots that the connection table's hashes select for a connection, and connections for given slots.
 
-On a target whose hashes differ from those of the model, only tests that read cells fail.
+The hashes are those of the controller's model of the switch (sluice.dataplane). On a target with other hashes, only
+tests that read cells fail.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
 
 @dataclass(frozen=True)
 class Response:
-    """The place of a response in the registers that measure response rates."""
+    """Where and how the switch stores a response in the registers that measure response rates."""
 
     slot: int
     fingerprint: int
     """Fingerprint by which the switch decides whether to measure the response."""
     owner: int
-    """The cell's identification of the response: the fingerprint, or on Tofino the complete hash."""
+    """Value by which the cell identifies the response: the fingerprint, or on Tofino the complete hash."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Tuple5:
 
     @property
     def fingerprint(self) -> int:
-        """Fingerprint in the connection's key cell."""
+        """The 27-bit fingerprint in the connection's key cell on v1model."""
         return self.connection.place.fingerprint
 
     @property
@@ -78,7 +79,7 @@ class Tuple5:
         return self.connection.stable_draw % total
 
     def response(self, tofino: bool) -> Response:
-        """Return the place of the connection's response in the registers of response rates.
+        """Return slot, fingerprint and owner of the connection's response in the registers of response rates.
 
         Tofino's hash omits the protocol, because Tofino measures TCP only.
         """
@@ -113,7 +114,7 @@ _PORT_BITS = 16
 
 
 def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterator[Tuple5]:
-    """Yield connections to the same service with the given slots, except `like` itself."""
+    """Yield connections to the service of `like` with the given slots (`slot_2` None: any), except `like` itself."""
 
     def at(free: int) -> Tuple5:
         client = str(from_number(_CLIENTS | free >> _PORT_BITS, IPV4_BITS))
