@@ -21,9 +21,12 @@ pub(crate) struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// Appends a record, if there is a file. If the record cannot be written, removes the file: this gateway continues
-    /// to serve, and a restarted one starts without state. To refuse writes because a disk is full would do more harm.
-    /// Fails only if the file cannot be removed.
+    /// Appends a record, if there is a file. If the record cannot be written, removes the file. The gateway then
+    /// continues to serve, but a restarted gateway starts without state. To refuse clients' writes because a disk is
+    /// full would do more harm.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when the record cannot be written and the file cannot be removed.
     #[allow(clippy::result_large_err)]
     pub fn append(&mut self, record: impl FnOnce(&mut Self) -> Vec<u8>) -> Result<(), Status> {
         if !self.journal.has_file() {

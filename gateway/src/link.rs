@@ -25,8 +25,8 @@ use crate::shadow::{Place, Shadow, Value};
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Connects to the driver, and configures the ports of the device. Fails if the driver refuses a port; otherwise
-    /// packets to controllers would be lost without a message.
+    /// Connects to the driver, and configures the ports of the device. A port that the driver refuses is an error of
+    /// the connection, because packets for controllers could otherwise be lost without a message.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
         let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
         driver.calls = Arc::clone(&self.calls);
@@ -34,8 +34,8 @@ impl Gateway {
         Ok((driver, events))
     }
 
-    /// Configures the CPU port and the front-panel ports, which a load of a program resets to defaults. Settings that
-    /// are already correct are not changed.
+    /// Configures the CPU port and the front-panel ports, because a load of a program resets them to defaults. Does
+    /// nothing if the driver runs no program. Leaves front-panel ports alone that already have their settings.
     pub(crate) async fn set_device(&self, driver: &Driver) -> Result<(), Status> {
         let Ok(program) = driver.program() else { return Ok(()) };
         self.set_cpu_port(driver, program).await?;
@@ -59,8 +59,8 @@ impl Gateway {
         }
     }
 
-    /// Applies the digest configurations to the messages that wait and to the messages that were sent but are not yet
-    /// acknowledged.
+    /// Applies the digest configurations in the shadow to the digest messages that are not yet sent to a controller,
+    /// and to those that are sent but not yet acknowledged.
     pub(crate) fn apply_digest_configs(&self) {
         let state = self.state.lock();
         self.controllers.digests.lock().configure(|digest| configured(&state.shadow, digest));

@@ -59,7 +59,7 @@ impl Loaded {
     /// the device itself.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` with the place where P4Info and the tables differ.
+    /// `INVALID_ARGUMENT` when P4Info is missing, or differs from the tables; the message names the differing object.
     #[allow(clippy::result_large_err)]
     pub fn new(config: p4::ForwardingPipelineConfig, driver: &Info, device_info: &Info) -> Result<Self, Status> {
         let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;

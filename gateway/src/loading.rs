@@ -1,5 +1,6 @@
-//! Loads programs into the driver. A controller pushes Barefoot's pipeline config as the device config of P4Runtime.
-//! Its fields are those of the message `ForwardingPipelineConfig` of BF Runtime.
+//! Loads programs into the driver. A controller pushes a program as the device config of P4Runtime, in the form of
+//! Barefoot's message `BfPipelineConfig`. The fields of this message are those of `ForwardingPipelineConfig` in BF
+//! Runtime.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -57,7 +58,7 @@ impl PushedProgram {
     }
 
     /// Returns whether the driver runs this program. Compares the name and files with those that the driver returns; if
-    /// the pushed config contains no compiled files, compares only the names of the tables.
+    /// the pushed config contains no compiled files, compares only the names and ids of the tables.
     pub fn is(&self, running: &DriverProgram) -> bool {
         if self.config.profiles.is_empty() {
             // The driver adds its own tables to those of the program, so the pushed tables are a subset.
@@ -192,7 +193,8 @@ async fn load_once(
     Ok((Driver::bound(grpc, address.clone()).await?, events))
 }
 
-/// Returns `INTERNAL` for `UNKNOWN`, which the driver uses for most of its failures.
+/// Returns the code of a failed load for the client: `INTERNAL` in place of `UNKNOWN`, which the driver uses for most
+/// of its failures; any other code unchanged.
 fn failure_code(code: Code) -> Code {
     if code == Code::Unknown { Code::Internal } else { code }
 }

@@ -108,13 +108,14 @@ async fn run(args: &Args) -> Result<(), String> {
     result
 }
 
-/// Opens the journal in a folder. Also returns the state that an earlier gateway saved in it.
+/// Opens the journal in a folder. Also returns the state that an earlier gateway saved there, if it can be restored.
 fn open_journal(folder: &str, args: &Args) -> Result<(Journal, Option<Restored>), JournalError> {
     let owner = JournalOwner { boot: journal::boot()?, device_id: args.device_id, driver_device: args.driver_device };
     Journal::open(Path::new(folder), owner)
 }
 
-/// Binds the address of the metrics. The returned future serves them, and returns the reason when it ends.
+/// Listens on the address of the metrics. The returned future serves the metrics; it ends only if the server ends, and
+/// returns the reason. Without an address, the future never ends.
 async fn serve_metrics(
     address: Option<&str>,
     gateway: Arc<Gateway>,
@@ -139,7 +140,8 @@ async fn serve_metrics(
     })
 }
 
-/// Transports packets in a thread of its own. Returns the reason when the thread ends.
+/// Moves packets between the CPU interface and controllers, in a thread of its own. Returns the reason when the thread
+/// ends. Without a CPU interface, never returns.
 async fn cpu(interface: Option<String>, port: Option<Arc<Port>>, gateway: Arc<Gateway>) -> String {
     let (Some(interface), Some(port)) = (interface, port) else { return std::future::pending().await };
     let moved = tokio::task::spawn_blocking(move || port.run(&interface, |frame| gateway.packet_in(frame)));

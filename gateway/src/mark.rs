@@ -91,7 +91,8 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Returns the updates that delete the mark in the driver and insert this mark instead.
+    /// Returns the updates that delete the mark in the driver and insert this mark instead; `None` if the device has no
+    /// table of mirror sessions with the fields that the mark needs.
     fn updates(&self, device: &Info) -> Option<[Update; 2]> {
         let table = sessions(device)?;
         let (action_id, header) = field(table, HEADER)?;

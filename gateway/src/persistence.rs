@@ -103,15 +103,16 @@ impl Gateway {
         })
     }
 
-    /// Stops using the journal without changing it, because the driver with its state may be reachable again later.
+    /// Stops using the journal without changing it. A gateway that is restarted later can restore the state from it, if
+    /// it then reaches the driver instance that still has this state.
     pub(crate) fn release_journal(&self) {
         if let Some(journal_writer) = &self.journal_writer {
             journal_writer.lock().journal.leave();
         }
     }
 
-    /// Writes a new journal if the file has grown too large, or is missing after a failure. The caller has locked the
-    /// gateway's `write_lock`.
+    /// Writes a new journal if [`JournalWriter::is_due`] requires this, and the driver has received all updates. The
+    /// caller has locked the gateway's `write_lock`.
     pub(crate) async fn maintain_journal(&self) {
         let is_due = self.journal_writer.as_ref().is_some_and(|journal_writer| journal_writer.lock().is_due());
         if is_due && self.state.lock().pending.is_empty() {

@@ -54,7 +54,8 @@ pub struct Planner<'a> {
 }
 
 impl Batch {
-    /// Plans updates in order. With `all_or_none`, the first refused update discards the complete batch.
+    /// Plans updates in order. A refused update adds no steps. With `all_or_none`, the first refused update discards
+    /// the complete batch, and an update that cannot be reverted is refused if the batch contains others.
     pub fn plan(loaded: &Loaded, shadow: &mut Shadow, updates: &[p4::Update], all_or_none: bool) -> Self {
         let mut batch = Self::default();
         for (owner, update) in updates.iter().enumerate() {
@@ -122,7 +123,7 @@ impl Batch {
         follow_up
     }
 
-    /// Returns the updates that revert all steps, in reverse order.
+    /// Returns the updates that revert the steps, in reverse order. Steps that cannot be reverted are omitted.
     pub fn undo(&self) -> Vec<Update> {
         self.steps.iter().rev().filter_map(|step| step.undo.clone()).collect()
     }

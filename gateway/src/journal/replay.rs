@@ -29,7 +29,8 @@ pub struct Restored {
     pub names: Vec<AssignedName>,
     /// The highest election id of each role.
     pub elections: BTreeMap<String, u128>,
-    /// Updates that give the driver the entities that are in the shadow; some may be superfluous.
+    /// Updates after which the driver's entities equal those in the shadow. The driver may have made some of them
+    /// already.
     pub pending: Vec<Update>,
     /// Number of bytes of the file up to the end of its last complete record.
     pub end: usize,

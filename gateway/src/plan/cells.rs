@@ -128,7 +128,8 @@ impl Planner<'_> {
 }
 
 /// Returns the committed rate, committed burst, peak rate and peak burst in the driver's units, which are kilobits for
-/// byte meters. A value above zero is rounded to at least 1. A meter without configuration has the rates `UNLIMITED`.
+/// byte meters. Kilobits are rounded up, so that no value above zero becomes 0. The result is [`UNLIMITED`] without a
+/// configuration.
 pub fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
     let Some(config) = config else { return UNLIMITED };
     [config.cir, config.cburst, config.pir, config.pburst].map(|amount| {
