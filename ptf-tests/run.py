@@ -85,13 +85,16 @@ def log_folder(switch: str) -> Generator[Path]:
 
 
 def ptf_command(options: argparse.Namespace) -> list[str]:
-    """Return ptf's command line without the interfaces."""
+    """Return the part of ptf's command line that selects the tests."""
     script = Path(sys.executable).with_name("ptf")
     return [sys.executable, str(script), "--test-dir", str(HERE / "stages"), *options.tests]
 
 
 def environment(outcome: Path | None = None) -> dict[str, str]:
-    """Return an environment in which ptf finds the harness, and the harness writes outcomes of tests to a file."""
+    """Return an environment in which ptf finds the harness, and the harness writes the tests' outcomes to `outcome`.
+
+    None: the harness records no outcomes.
+    """
     search_path = os.pathsep.join([str(HERE), str(ROOT / "controller"), str(ROOT)])
     extra = {results.VARIABLE: str(outcome)} if outcome else {}
     return {**os.environ, "PYTHONPATH": search_path, "PYTHONDONTWRITEBYTECODE": "1", **extra}
@@ -156,7 +159,7 @@ def main() -> int:
     """Run the tests; return the exit status, which is 0 if every test passed."""
     options = arguments()
     if options.list:
-        # ptf replaces its log file by a new one, even if that file is a device.
+        # The log is discarded, but not to /dev/null: ptf replaces its log file by a new one, even if it is a device.
         with tempfile.TemporaryDirectory(prefix="sluice-ptf-") as folder:
             words = [*ptf_command(options), "--list-test-names", "--log-file", f"{folder}/ptf.log"]
             return subprocess.run(words, env=environment(), check=False).returncode

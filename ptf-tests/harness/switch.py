@@ -105,8 +105,8 @@ def _count_cells() -> list[Cell]:
 def _register_cells() -> list[tuple[Register, int]]:
     """Return the register cells that every test checks.
 
-    Cell 0 of the registers of requests has a test of its own, because every SYN to an address without an entry counts
-    there.
+    Cell 0 of the registers of requests is omitted, because every SYN to an address without an entry changes it; a
+    separate test checks it.
     """
     servers = [0, *(server.id for server in plan.SERVERS)]
     cells = [(register, server) for register in LEDGER for server in servers]
@@ -136,7 +136,7 @@ class Switch:
         self.counted_checksum = FRAME_CHECKSUM if self.pipeline.target is TOFINO else 0
         """Bytes of the frame checksum that the target's byte counters include and its parser treats as payload."""
         self.empty_without_rate = self.pipeline.target is TOFINO
-        """Whether a meter without a rate has no tokens, because the chip fills a bucket only at the rate."""
+        """Whether a bucket without a refill rate is empty from the start: the chip fills buckets only at that rate."""
         self._frees_slots = self.pipeline.target is TOFINO
         self.touched: set[Tuple5] = set()
         """Connections of the current test, on a target on which the slots of single connections are freed."""
@@ -191,7 +191,7 @@ class Switch:
         return base
 
     def neighbour(self, host: plan.Host) -> P4TableEntry:
-        """Return the entry of a host as a next hop; its host route leads there."""
+        """Return the entry of a host as a next hop, to which the host's own route refers."""
         return entries.neighbour(host.address, self.number(host.port), host.port.mac, host.mac)
 
     def insert(self, items: Iterable[P4TableEntry]) -> None:
@@ -248,7 +248,7 @@ class Switch:
         self.client.write(updates)
 
     def _times(self) -> dict[str, int]:
-        """Return the connection table's timeouts in ticks with which the program starts, by parameter."""
+        """Return the initial timeouts of the connection table, in ticks, by the name of the action's parameter."""
         (entity,) = self.client.find([P4TableEntry(Table.TIMERS, is_default_action=True)])
         action = P4TableEntry.decode(entity, self.schema).action
         assert isinstance(action, P4TableAction)
@@ -280,15 +280,15 @@ class Switch:
         return [register for register in registers if self.has(register)]
 
     def touch(self, frame: bytes) -> None:
-        """Record the connection for which a frame may claim a slot."""
+        """Record the connection of a frame, which may claim a slot, if the target frees slots one by one."""
         if self._frees_slots and (key := connection_of(frame)) is not None:
             self.touched.add(key)
 
     def clear_connections(self) -> None:
-        """Free slots of the connection table, and cells of candidates.
+        """Free the slots that the test's connections occupy.
 
-        If the target clears registers slowly, and the test has used few connections, only their slots are freed;
-        otherwise all slots are.
+        If the target clears registers slowly, and the test has used few connections, only their slots are freed.
+        Otherwise all slots of the connection table and all cells of candidates are freed.
         """
         if self._frees_slots and len(self.touched) < FREED_SINGLY:
             for key in self.touched:
@@ -300,7 +300,7 @@ class Switch:
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:
-    """Return the changes from one set of counts to a later set; register cells wrap."""
+    """Return the counts that have changed, with the increase modulo 2^32, because register cells wrap."""
     return {cell: (value - before[cell]) % COUNT_WRAP for cell, value in after.items() if value != before[cell]}
 
 

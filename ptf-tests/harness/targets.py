@@ -24,7 +24,7 @@ DROP_PORT = 511
 
 @dataclass(frozen=True)
 class Given:
-    """A switch that already runs when the tests start."""
+    """A running switch: address of its P4Runtime server, device id, address of its Thrift server (None: no Thrift)."""
 
     address: str
     device_id: int

@@ -56,7 +56,7 @@ class TransferTest(StageTest):
         self.switch.registers.clear(*CELLS)
 
     def measured(self, flow: Flow, way: int = 0) -> Measured:
-        """Return the identification of the flow in the cells."""
+        """Return the flow's slot in the registers of transfers, and the fingerprint and server in the slot's cells."""
         key = flow.key
         return Measured(flow_index(way, (key.slot_1, key.slot_2)[way]), key.fingerprint, flow.server.id)
 
@@ -105,7 +105,7 @@ class TransferTest(StageTest):
             self.put(flow, register, value)
 
     def columns(self, flow: Flow, way: int = 0) -> dict[str, Any]:
-        """Return the columns that a controller reads from the flow's slot."""
+        """Return the values that the controller decodes from the cells of the flow's slot, by column."""
         slot = self.measured(flow, way).slot
         columns: dict[Register, Any] = {register: np.zeros(TRANSFERS, np.uint64) for register in CELLS}
         for register, value in zip(CELLS, self.cells(flow, way), strict=True):

@@ -121,7 +121,7 @@ class TurnsDrawOtherServers(Refusing):
 
 
 class SameAttemptAgain(Refusing):
-    """A repeated SYN reaches its connection's server, whatever its attempt number; other packets draw no server."""
+    """Packets of a pinned connection reach its server, whatever attempt number a repeated SYN or a later packet has."""
 
     def runTest(self) -> None:
         flow = self.asks(41000, 1)

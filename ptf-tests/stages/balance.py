@@ -41,7 +41,7 @@ class Drawing(StageTest):
         self.assertLess(chi, critical(len(weights) - 1), f"{tally} is not spread like {weights}")
 
     def opens_all(self, keys: list[Tuple5]) -> dict[tuple[str, int], Server]:
-        """Send a SYN of each connection; assert that each reaches a server and is pinned or counted.
+        """Send a SYN of each connection; assert that each reaches a server and is pinned or counted as not pinned.
 
         Return the server of each connection.
         """

@@ -18,7 +18,8 @@ UNPINNED_SHARE = 0.012
 LAST = 1024
 """Number of connections that begin by SYNs, after the test has written the cells of all other connections.
 
-On Tofino's model the packets take 5 s; a SYN's slot expires there after 10 s at the earliest.
+On Tofino an unanswered SYN's slot expires after 10 s, whatever timeouts the test sets. On Tofino's model these SYNs take 5 s,
+so no slot expires during the test.
 """
 
 LONG = 100_000
@@ -44,9 +45,10 @@ def placed(keys: list[Tuple5], slots: int) -> list[int]:
 
 
 class Full(StageTest):
-    """Live connections occupy a quarter of the slots; the test writes all but the last of these into the cells.
+    """Live connections occupy a quarter of the slots; the test writes all but the last 1,024 of these into the cells.
 
-    The switch pins each of the last connections for which one of the two hashed slots is free, and counts the others.
+    The last connections begin by SYNs. The switch pins those for which one of the two hashed slots is free, and counts
+    the others.
     By the hashes at most 1.2 % of all connections are not pinned.
     """
 
