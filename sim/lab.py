@@ -46,7 +46,7 @@ class Other:
 
 
 def other(number: int) -> Other:
-    """Return a destination in addition to the lab's own destinations; ``number`` begins at 0."""
+    """Return the further destination with this number, counted from 0; the lab's own destinations have no numbers."""
     return Other(f"other-{number}", _OTHERS[number], _OTHERS_SERVERS[number])
 
 

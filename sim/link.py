@@ -31,8 +31,8 @@ class Link:
         self.counts = LinkCounts()
 
     def send(self, now_s: float, size: int) -> float | None:
-        """Return the time at which a packet of ``size`` bytes that arrives at ``now_s`` has left the link; None if the
-        queue has no room."""
+        """Put a packet of ``size`` bytes, which arrives at ``now_s``, into the queue; return the time at which the
+        packet has left the link, or None if the queue has no room and drops it."""
         counts = self.counts
         begin = self._free_at if self._free_at > now_s else now_s
         waiting = (begin - now_s) * self._bytes_per_s if begin > now_s else 0.0

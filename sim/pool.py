@@ -16,7 +16,8 @@ from .secondlook import SecondLook
 from .server import Handshake, WebServer
 
 SPREAD_S = 1e-3
-"""Seconds over which clients spread the SYNs that are due at the same step of the kernel's timer wheel."""
+"""Seconds within which the SYNs leave that are due at the same step of the kernel's timer wheel: the kernel handles
+expired timers one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +222,8 @@ class Simulation:
         return self.plan.lost_share > 0 and self._losses.random() < self.plan.lost_share
 
     def spread_s(self) -> float:
-        """Return a random delay, in seconds, between a step of the kernel's timer wheel and a client's SYN: the kernel
-        handles expired timers one after another."""
+        """Return a random delay, in seconds below ``SPREAD_S``, between a step of the kernel's timer wheel and a SYN that
+        is due at this step."""
         return self._arrivals.random() * SPREAD_S
 
     def _next(self, turn: int) -> None:

@@ -48,7 +48,8 @@ class SecondLook:
         self._sought = sought_idle(positive) if self.seeks_idle else NOBODY
 
     def choose(self, source: random.Random) -> int:
-        """Return the server for a new connection, and count the connection there. The choice is deterministic."""
+        """Return the server for a new connection, and count the connection there. ``source`` is not used: successive
+        connections take evenly spread points of the draw."""
         drawn = self._draws.evenly(self._point)
         self._point = (self._point + 2 * GOLDEN) % WRAP
         first, sought = drawn[0], self._sought
@@ -82,7 +83,8 @@ class SecondLook:
 
 
 class TwoLooks(SecondLook):
-    """The second look with two servers per connection, as on a Tofino; the random draw differs from the Tofino's."""
+    """The second look as on a Tofino, with two servers per connection and without a search for idle servers. Unlike a
+    Tofino's draw, the points of the draw are evenly spread."""
 
     looks = 2
     seeks_idle = False

@@ -19,9 +19,10 @@ from .clock import Clock
 from .cpu import PERIOD_S, TICK_S, Cpu, Task
 
 REQUEST_WAITS_S = tuple(accumulate((0.2, 0.4, 0.8, 1.6, 3.2)))
-"""Seconds after which the client's kernel repeats a request that is not acknowledged (RFC 6298, from 200 ms)."""
+"""Seconds after the first request at which the client's kernel repeats an unacknowledged request (RFC 6298; the timeout
+is 200 ms at first, and doubles with each repetition)."""
 SYNACK_WAITS_S = (1.0, 3.0, 7.0)
-"""Seconds after which the server's kernel repeats a SYN-ACK."""
+"""Seconds after the first SYN-ACK at which the server's kernel repeats it (the timeouts are 1, 2 and 4 s)."""
 CLOSE_S = 2.5e-3
 """Seconds from the last byte of the page until the client closes the connection. Traced in the lab: a median of 2.1 to
 2.6 ms with a loaded server, 1.2 ms with other servers."""

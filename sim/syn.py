@@ -18,17 +18,17 @@ def linear(first_s: float = 1.0, linear_timeouts: int = 4, retries: int = 6) -> 
 
 
 def exponential(first_s: float = 1.0, retries: int = 6) -> Sequence[float]:
-    """Return seconds between SYNs that double: RFC 6298 begins with 1 s, RFC 1122 (and the clients in the papers of
-    2005 and 2009) with 3 s."""
+    """Return ``retries`` waits between SYNs, in seconds. The first wait is ``first_s``: 1 s by RFC 6298, 3 s by RFC
+    1122 and for the clients in the papers of 2005 and 2009. Each further wait is twice the wait before."""
     return tuple(first_s * 2.0**number for number in range(retries))
 
 
 def on_wheel(now_s: float, wait_s: float) -> float:
-    """Return the time at which a Linux timer expires: the next step of its level of the timer wheel
-    (kernel/time/timer.c).
+    """Return the time at which a Linux timer expires that is set at ``now_s`` to ``wait_s``: the first step after the
+    wait, of the level of the timer wheel to which waits of this length belong (kernel/time/timer.c).
 
-    A timer of one second has a step of 32 ms: a SYN is repeated after 1.024 s. Successive repetitions therefore fall on
-    different phases of a CPU limit's period of 100 ms.
+    The level of a wait of one second has steps of 32 ms, so a SYN that was sent at a step is repeated after 1.024 s.
+    Successive repetitions therefore fall on different phases of a CPU limit's period of 100 ms.
     """
     step_s = TICK_S
     while wait_s >= _LEVEL_TICKS * step_s:

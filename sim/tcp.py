@@ -70,7 +70,7 @@ class Sender:
     ) -> None:
         """``send`` sends a packet of a given size, counted from the IP header on. It returns the seconds until the
         sender receives the acknowledgement, or None if the packet was lost. ``arrived`` is called with the number
-        of the further bytes."""
+        of bytes that the client has received in order since the last call."""
         self._clock, self._plan, self._send, self._arrived = clock, plan, send, arrived
         self._offered = self._highest = 0
         self._short: dict[int, int] = {}
@@ -152,7 +152,7 @@ class Sender:
         self._pump()
 
     def _acked(self, segment: int) -> None:
-        """Handle an acknowledgement that arrives now."""
+        """Handle the acknowledgement that the client sent when it received this segment."""
         if self._gone:
             return
         self._receive(segment)

@@ -177,7 +177,8 @@ def test_a_worker_that_waits_for_its_client_to_close_needs_another_turn() -> Non
         clock.run(10.0)
         return server.counts.served
 
-    # Alone, the worker waits only for the client to close. Beside 24 tasks it also waits for the CPU after each page.
+    # Alone, the worker waits only for the client to close. Beside 24 tasks that never sleep, the worker also waits for
+    # the CPU, before each page and after each close.
     assert served(0) == 900
     assert 10 < served(24) < 100
 
@@ -243,7 +244,7 @@ def test_admission_counts_every_request_admits_connections_and_remembers_clients
     admission.set(0.0, (1.0, 1.0), (1.0, 1.0))
     assert admission.request(0.0, client=1)
     assert not admission.request(0.0, client=2)
-    assert admission.request(0.0, client=1)  # admitted by the second bucket
+    assert admission.request(0.0, client=1)  # admitted by the bucket of returning clients
     assert not admission.request(0.0, client=1)
     assert admission.request(0.0, client=3, pinned=True)
     assert (admission.offered, admission.admitted, admission.refused, admission.returning) == (5, 2, 2, 1)
@@ -345,7 +346,8 @@ def test_a_lost_last_packet_waits_for_the_timeout_which_doubles() -> None:
     pipe = Pipe(clock, 0.1, {1, 2, 3}, TcpPlan(rto_first_s=1.0, rto_min_s=0.5))
     pipe.sender.offer(2 * MSS)
     clock.run(20.0)
-    # The first acknowledgement restarts the timer; the timeout has its minimum plus the round trip, then 1 s and 2 s.
+    # The acknowledgement of the first segment, at 0.1 s, restarts the timer with the smallest timeout, 0.5 s. The next
+    # timeouts are 1 s and 2 s.
     assert [moment for moment, _ in pipe.sent] == [0.0, 0.0, 0.6, 1.6, 3.6]
     assert pipe.got == 2 * MSS
 

@@ -177,7 +177,8 @@ def test_a_syn_sent_again_leaves_its_pin_the_time_that_it_had() -> None:
         switch.syn(pin)
     assert sum(switch.open_now().values()) == 1
     switch.end(pin, seen=False)
-    # The pin expires at 58 s, so the sweep at 60 s removes it.
+    # The first SYN, at 48 s, sets the pin's expiry to 58 s, and its retransmission does not extend it. So the sweep at
+    # 60 s removes the connection.
     clock.run(61.0)
     assert sum(switch.open_now().values()) == 0
 

@@ -74,7 +74,8 @@ DELAY_S = 0.004
 
 
 def as_trace(decisions: Sequence[Decision]) -> str:
-    """Return the trace that a live controller would have written, with an unfinished last line."""
+    """Return the trace that a live controller would have written. Its last line is unfinished, as if the trace were
+    copied while the controller writes it."""
     file = io.StringIO()
     rows = [{"unix_s": decision.time_s + DELAY_S, **decision.row()} for decision in decisions]
     out = csv.DictWriter(file, list(rows[0]))

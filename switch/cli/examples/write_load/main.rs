@@ -7,10 +7,10 @@
 //! which the controller changes back and forth between the ports 2 and 3. Every frame must leave by one of these two
 //! ports. The other updates of a batch insert entries and delete them again.
 //!
-//! Without RATE, the program first searches for a rate, in packets per second, which the switch forwards for a minute
-//! without loss and without writes. It then writes for SECONDS (default 5) with every batch size and atomicity, at this
-//! rate and at half of it. It prints the loss during the writes and, for comparison, the loss in an equally long period
-//! without writes just before.
+//! RATE is in packets per second. Without RATE, this program first searches its list of rates for the highest one that
+//! the switch forwards for a minute without loss while nothing is written. Then, at this rate and at half of it, the
+//! program writes for SECONDS (default 5) with each batch size and atomicity. It prints the loss during the writes and,
+//! for comparison, the loss in an equally long period without writes just before.
 
 #[path = "../../../../crates/p4runtime/examples/write_rate/batches.rs"]
 mod batches;
