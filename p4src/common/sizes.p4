@@ -11,8 +11,8 @@
 #define RESOURCES
 #endif
 
-// Switches on a third and a fourth server of the second look (the comparison of servers' loads). Not on Tofino 1 and 2, where each
-// further server that a packet compares needs one more copy of the registers of loads.
+// Switches on a third and a fourth server of the second look (the comparison of servers' loads). Not on Tofino 1 and 2, where
+// each further server that a packet compares needs one more copy of the registers of loads.
 #if !defined(TOFINO)
 #define MORE_LOOKS
 #endif
@@ -37,8 +37,8 @@ const int CONNECTION_SLOT_BITS = 17;     // for 65,536 live connections; at most
 const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // one cell for each slot of both ways
-const bit<32> CLOSING_HINTS    = 4096;   // cells, each for a hint to the controller that a connection has become idle; several times
-                                         // the number of connections that become idle between two polls by the controller
+const bit<32> CLOSING_HINTS    = 4096;   // cells, each for a hint that a connection has become idle; several times the number of
+                                         // connections that become idle between two polls by the controller
 const int PAUSE_LENGTH_BITS    = 4;      // 16 classes of pauses within responses, by powers of two of the pause's length, up to
                                          // 18 minutes
 const bit<32> CLOSING_PAUSES   = 1024 << PAUSE_LENGTH_BITS; // one cell for each server and class of pauses
@@ -52,8 +52,8 @@ const bit<32> REMEMBERED_CLIENTS = 1 << REMEMBERED_CLIENT_BITS;
 const int TRANSFER_BITS = 12;
 const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 
-const bit<32> CANDIDATES       = 16384;  // simultaneous handshakes of clients that reuse the port of a pinned connection whose server
-                                         // takes no new connections
+const bit<32> CANDIDATES       = 16384;  // simultaneous handshakes of clients that reuse the port of a pinned connection whose
+                                         // server takes no new connections
 
 // Largest sum of all weights in each of the two action selectors `choose` and `choose_stable`: at least 32 for each of SERVERS
 // servers.

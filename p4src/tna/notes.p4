@@ -6,8 +6,8 @@
 //   writes notes: by Note
 //          decided.refused, decided.answer_reset, next.request, next.refused, next.returning: by Recall
 //
-// Eight of 16 combinations occur: a refused SYN is not counted as returning, and for a SYN that is not counted again, the
-// second pass needs only the bit that the SYN is refused.
+// Eight of 16 combinations occur: a refused SYN is not counted as returning, and of a SYN that does not count as a request, the
+// second pass needs only whether the SYN is refused.
 #ifndef SLUICE_TNA_NOTES_P4
 #define SLUICE_TNA_NOTES_P4
 

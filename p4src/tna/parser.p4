@@ -75,8 +75,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
 #if defined(CONTENT)
-    // Accepts only orders that splice a connection. An order that takes over a guessed connection is unsupported, because on this
-    // target no server is chosen before the request.
+    // Accepts only orders that splice a connection. Other orders take over a connection whose server was guessed (chosen before
+    // the request); these are unsupported, because this target chooses no server before the request.
     state parse_splice {
         packet.extract(hdr.splice);
         meta.sluice.path = Path.order;

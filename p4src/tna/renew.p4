@@ -1,7 +1,7 @@
-// Renew: requests a second pass for a SYN whose pinned server takes no new connections, if the server has not yet answered or has
-// sent a FIN or RST. The second pass pins the connection to another server. It starts with the SYN as received, without the first
-// pass's changes of headers. (v1model's control Candidates moves a connection in any state, after the client has proved that the
-// SYN is new.)
+// Renew: requests a second pass for a SYN whose pinned server takes no new connections, if the pinned connection's handshake has
+// not been answered yet, or the connection has been closed. The second pass pins the connection to another server. This pass
+// starts with the SYN as received, without the first pass's changes of headers. (v1model's control Candidates moves a connection
+// in any state, after the client has proved that the SYN is new.)
 //
 //   reads  draining, event, pass, pinned, claimed, state, decided, choice
 //   writes next_pass

@@ -1,11 +1,11 @@
-// Stores right edges (the end of the sequence numbers sent) and acknowledgements, with one cell for each slot. The server's
-// segments update the server's right edge. The client's right edge is not stored, because any host can send segments in the
-// client's name.
+// Stores the server's right edge (the end of the sequence numbers that the server has sent) and the latest acknowledgements of
+// client and server, with one cell for each slot. The client's right edge is not stored, because any host can send segments in
+// the client's name.
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 
 // Accesses the right edge of what the server has sent. The end of a server's segment is compared with the edge (result: `grows`),
-// and moves the edge if it is beyond. A client's acknowledgement is compared with the edge (result: `known`).
+// and replaces the edge if later. A client's acknowledgement is compared with the edge (result: `known`).
 control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
     @name(".SluiceIngress.caps.cap_server")
     @id(REGISTER_CAP_SERVER)
@@ -66,8 +66,9 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }
 }
 
-// Defines the operations on a register of a side's latest acknowledgement. The SYN-ACK initializes the cells: the server's cell
-// with its acknowledgement number, the client's cell with its sequence number. A later acknowledgement replaces the stored one.
+// Defines the operations on a register of a side's latest acknowledgement. The SYN-ACK initializes the server's cell with the
+// SYN-ACK's acknowledgement number, and the client's cell with the SYN-ACK's sequence number. A later acknowledgement replaces
+// the stored one.
 #define CAP_ACKED(register_, side_, start_) \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
         void apply(inout bit<32> cell) { \

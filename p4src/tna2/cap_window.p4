@@ -63,7 +63,8 @@ control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     }
 }
 
-// Writes into a segment's window field how many bytes the receiver of the segment may still send.
+// Writes into a segment's window field how many bytes the receiver of the segment may still send. A client's segment that
+// acknowledges more than the server's stored right edge is not changed.
 control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> remaining, inout bit<1> changed) {
     CAP_SHIFTS(remaining, >>)
 

@@ -76,7 +76,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t step
 }
 
 // The bytes in a response's window. The unit adds the math unit's output only to a word of the cell, not to an input. So the size
-// of the first packet of a step is stored in the word `first`, and is added at the first packet of the next step.
+// of the first packet of a step is stored in the word `first`, and is added at the first packet of a later step.
 struct rate_bytes_t {
     bit<32> bytes;
     bit<32> first;

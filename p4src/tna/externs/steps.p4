@@ -20,7 +20,8 @@ enum bit<8> KeyOp {
 
 struct step_t {
     KeyOp    op;
-    ticks_t  time;                // the time with which a key's time is compared (a stateful unit has no input for a second time)
+    ticks_t  time;                // the time with which a key's time is compared, and from which the time to write is derived (a
+                                  // stateful unit has no input for a second time)
     PinState expected;            // the state becomes `next` if it equals `expected`
     PinState next;
     bit<1>   or_later;            // 1: the state also becomes `next` if it is above `expected`
