@@ -17,7 +17,7 @@ class Column:
     """A value that is reported for every object of a kind, such as every server."""
 
     name: str
-    """The key in JSON, and the end of the metric's name."""
+    """The key in JSON, and the last part of the metric's name, except for the unit."""
     meaning: str
     """The text for Prometheus and the reference. It states the unit, unless the value counts packets or connections."""
     cell: Counter | Register | None = None
@@ -113,7 +113,8 @@ BUFFERS = (
     level("capped", "Measured transfers that are given less than they need"),
     level("default_cap", "Bytes that each other connection can have", "bytes"),
 )
-"""Columns of each server whose buffers are shared. For receive buffers the needs are unknown."""
+"""Columns of each server whose buffers the controller divides among its connections, for send and for receive buffers.
+For receive buffers, how much the transfers could use is unknown."""
 GROUP = (
     Column("opened", "Connections opened to a group"),
     Column("failed", "Connections that no server took"),

@@ -47,9 +47,9 @@ class ProductionPolicy(Policy):
 
     def __init__(self, options: BalanceOptions) -> None:
         super().__init__(options)
-        # Losses that have moved no weight yet, by server. They are stored apart, because a loss stays in the balancer's
-        # window for m periods and would move weight in each of them. (Open connections are not discarded after a move:
-        # discarding them made transfers take two fifths longer.)
+        # Each server's counts of the last m periods, discarded when its losses move weight. In the balancer's window, a
+        # loss stays for m periods, and would move weight in each of them. (The samples of open connections are not
+        # discarded after a move: discarding them made transfers take two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._ceilings = Ceilings()
         self._begun_s: dict[int, float] = {}
@@ -93,8 +93,8 @@ class ProductionPolicy(Policy):
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:
-        """Return the new ratios: the ratios after the step, limited to the bounds of silent servers and of servers in
-        their slow start."""
+        """Return the new ratios: the ratios after the step, or the present ratios during a hold, within the bounds of
+        silent servers and of servers in their slow start. If no server answers, the ratios are the fair shares."""
         extra, fair, silent = self._options.production, interval.fair, interval.silent
         if silent.issuperset(fair):
             return _Move(fair, "no server answers: split by capacity")

@@ -53,8 +53,8 @@ def bounded(ratios: Mapping[int, float], lowest: Mapping[int, float], highest: M
         scaled = {i: rest * r / weight if weight > 0 else rest / len(free) for i, r in free.items()}
         short = {i: low[i] for i, v in scaled.items() if v < low[i]}
         excess = {i: high[i] for i, v in scaled.items() if v > high[i]}
-        # The lower or the upper bounds are fixed first, whichever the ratios exceed by more in total. If both were
-        # fixed at once, the other ratios could overshoot.
+        # First, fix either the ratios below their lower bounds or those above their upper bounds, whichever are farther
+        # from their bounds in total. If both were fixed at once, the remaining ratios could violate their bounds.
         missing = sum(low[i] - scaled[i] for i in short)
         surplus = sum(scaled[i] - high[i] for i in excess)
         if not short and not excess:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from .ratios import Ratios, bounded
 
 MEMORY = 20
-"""Number of windows for which recovery stays below a share after a server has lost SYNs at this share for the first
-time."""
+"""Number of windows for which a server's first ceiling limits recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,12 @@ class _Ceiling:
 
 
 class Ceilings:
-    """The shares at which servers last lost SYNs. Each attempt to exceed such a ceiling costs losses, so attempts
-    become rarer.
+    """For each server that lost SYNs, its ceiling: the share to which it was then lowered, and which recovery must not
+    exceed for a time. Each attempt to exceed a ceiling costs losses, so attempts become rarer.
 
     A server's first ceiling limits recovery for MEMORY windows. If the server loses SYNs again within an equally long
-    time after the end of a ceiling, its next ceiling lasts twice as long.
+    time after the end of a ceiling, its next ceiling lasts twice as long. If it loses SYNs while a ceiling still limits
+    recovery, the next one lasts as long as that one, from now on.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Ceilings:
         return {server: ceiling.share for server, ceiling in self._of.items() if ceiling.remaining <= 0}
 
     def pass_period(self) -> None:
-        """Count down one period of each ceiling."""
+        """Count down one period of each ceiling, and drop ceilings that ended as long ago as they had lasted."""
         self._of = {
             server: _Ceiling(ceiling.share, ceiling.length, ceiling.remaining - 1)
             for server, ceiling in self._of.items()

@@ -22,7 +22,8 @@ class SilenceTracker:
         self._since |= dict.fromkeys(servers, Counts(syn=LARGEST, reset=LARGEST))
 
     def observe(self, differences: Mapping[int, Counts]) -> None:
-        """Add the counts of one interval."""
+        """Add the counts of one interval. A server that sent a SYN-ACK in it starts again at 0; a server that
+        ``differences`` lacks is forgotten."""
         self._since = {
             server: Counts() if counts.synack or counts.synack_again else self._since.get(server, Counts()) + counts
             for server, counts in differences.items()

@@ -17,8 +17,8 @@ READINGS = 8
 """Number of samples of the open connections per period. The last sample is taken with the decision."""
 _GOLDEN = (sqrt(5) - 1) / 2
 SAMPLE_TIMES = tuple((number - 1 + number**2 * _GOLDEN % 1) / READINGS for number in range(1, READINGS))
-"""The times at which the samples before the decision are due, in parts of the period: one in each eighth, at uneven
-distances. Even distances would alias with the period of a server's CPU quota."""
+"""The times at which the samples before the decision are due, in parts of the period: one in each of the first seven
+eighths, at uneven distances. Even distances would alias with the period of a server's CPU quota."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,9 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     Ohta & Andou relieve one server per period. If 30 of 300 servers are loaded, these servers then still have 0.67 of
     an equal share after three minutes. If all are relieved at once, they have 0.31 of it (simulated).
 
-    So that a few receivers are not flooded, the sum of their ratios grows at most by max(``gifts``) times this sum. If
-    the gifts exceed this amount, all gifts are reduced in proportion. The largest single amount moves in any case.
-    Without receivers nothing moves.
+    So that a few receivers are not flooded, the ratio that moves is at most max(``gifts``) times the sum of the
+    receivers' ratios, or the largest single gift if that is more. If all gifts together exceed this limit, they are
+    reduced in proportion. Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
     total, scale = sum(amounts.values()), sum(receivers.values())

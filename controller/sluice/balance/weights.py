@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 MINIMUM_SUM = 256
 """The least sum of the weights of a selector group."""
 PER_SERVER = 16
-"""The least sum of the weights of a selector group, divided by the number of its servers."""
+"""The least mean weight of the servers of a selector group. In groups of more than 16 servers, it requires a larger sum
+than MINIMUM_SUM."""
 
 
 def weight_sum(servers: int) -> int:
-    """Return the sum of the weights of a selector group, a power of two that depends on its number of servers."""
+    """Return the sum of the weights of a selector group: the smallest power of two that is at least MINIMUM_SUM, and at
+    least PER_SERVER times the number of its servers."""
     needed = max(MINIMUM_SUM, PER_SERVER * servers)
     return 1 << (needed - 1).bit_length()
 
@@ -24,8 +26,8 @@ def largest_remainder(
 
     ``total`` is by default the ``weight_sum`` of the number of servers. Equal remainders go to the larger ratio, then
     to the lower server number. Servers in ``measured`` have a weight of at least 1: a missing 1 is taken from the
-    largest weight, which may then differ by more than 1. Servers of weight 0 are omitted. Raises ValueError if no ratio
-    is positive or one is negative, so that a group is never empty.
+    largest weight, if that is above 1; it may then differ by more than 1. Servers of weight 0 are omitted. Raises
+    ValueError if no ratio is positive or one is negative, so that a group is never empty.
     """
     total = weight_sum(len(ratios)) if total is None else total
     scale = sum(ratios.values())

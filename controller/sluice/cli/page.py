@@ -33,7 +33,8 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
     page.add_argument(
         "--history", action="store_true", help="read also without viewers, so that charts begin with this command"
     )
-    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends when its standard input ends
+    # With --attached, the page ends when its standard input ends, which is when its parent process ends.
+    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)
     page.set_defaults(run=_page)
 
 
@@ -63,8 +64,8 @@ def _announce(line: str) -> None:
 
 @asynccontextmanager
 async def child(config_path: str) -> AsyncGenerator[None]:
-    """Run the page as a child process, within an ``async with`` statement. If the process ends, restart it, after ever
-    longer pauses."""
+    """Run the page as a child process for the time of an ``async with`` block. If the process ends, restart it after a
+    pause; pauses double from restart to restart, up to a minute."""
     task = asyncio.create_task(_keep(config_path), name="page")
     try:
         yield

@@ -78,8 +78,9 @@ def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int
 
 
 def match(options: argparse.Namespace) -> int:
-    """Show which rule decides a request. Returns the exit status: 1 if the request is not forwarded. Raises
-    Refused."""
+    """Print which rule decides a request. Returns the exit status: 0 if the request is forwarded, otherwise 1. Raises
+    ConfigError; Refused if the service has no rules or the rule engine is not installed; OSError if the file with the
+    request cannot be read."""
     service = _content(load(options.config), options.service)
     program = programs.find(binary.NAME)
     if program is None:

@@ -42,7 +42,7 @@ class Choice:
     """The index of the chosen row."""
     details: bool = False
     reply: str = ""
-    """The answer to the last command."""
+    """The controller's reply to the last drain or undrain; the key ``s`` clears it."""
     rows: tuple[str, ...] = field(default=())
     """The rows' server names, in order."""
 
@@ -132,8 +132,8 @@ def _values(row: Row, rates: Rates) -> dict[str, str]:
 
 
 def _omitted(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
-    """Return the columns to omit, starting with the last one, so that the names' column has its least width. The
-    sorting column is never omitted."""
+    """Return the columns to omit so that the column of names has its least width, in the order of SORTS. Columns are
+    omitted from the last one backwards; the sorting column is never omitted."""
     names = min(_NAME_CELLS, widths["server"])
     needed = names + sum(len(GAP) + cells for title, cells in widths.items() if title != "server")
     omitted: list[str] = []
