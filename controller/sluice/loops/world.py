@@ -51,7 +51,8 @@ class Feature:
         return ()
 
     async def prepare(self, plan: Plan) -> None:
-        """Prepare for a plan before a reload applies it. Raises Refused, and then changes nothing."""
+        """Prepare for a plan before a reload applies it. Raises Refused if the plan cannot take effect; the feature
+        then undoes its preparations."""
 
     # -- the switch
 
@@ -83,8 +84,8 @@ class Feature:
         return False
 
     def verdict_turn(self, now_s: float) -> tuple[float, float] | None:
-        """Return when the next verdict for ``holds`` is due, and the seconds between verdicts; None without
-        verdicts."""
+        """Return the time (by the event loop's clock) at which this feature next decides the result of ``holds``, and
+        the seconds between such decisions; None if it makes no decisions."""
         return None
 
     # -- views
@@ -197,8 +198,10 @@ class World:
         return server.drain or server.id in self.drained
 
     def leave_none_empty(self) -> None:
-        """Undrain all servers of each service whose servers all drain: they may have been drained one by one under an
-        older configuration."""
+        """End the drains that were started at run time, for each service of which no server would be left.
+
+        Such a service can result from a new configuration, if it removes or drains the servers that did not drain.
+        """
         for service in self.plan.services:
             if all(map(self.drains, service.servers)):
                 self.drained -= {server.id for server in service.servers}

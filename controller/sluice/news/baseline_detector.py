@@ -168,15 +168,16 @@ class BaselineDetector:
         return self.learned
 
     def _recovered(self, average: float, width: float) -> bool:
-        """Return whether the newest AR is back within half the tolerance of an average."""
+        """Return whether the newest AR is at most half of ``width`` (the tolerance, a part of the average) or delta
+        below an average, whichever is more."""
         return self._readings[-1] >= average * (1 - max(self._options.tolerance, width / 2))
 
     def _busier(self, offered: float, average: float, seconds: float) -> bool:
         """Return whether more requests are offered than the average. The difference must exceed the noise and, unless
         ``seconds`` is 0, the variation by chance of a count over ``seconds``.
 
-        The average of few requests is itself subject to chance, so the requests are compared with the slow average
-        instead if that is higher.
+        The average of few requests is itself subject to chance, so the variation by chance is computed around the slow
+        average if that is higher.
         """
         options, extra = self._options, self._options.production
         busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
