@@ -53,7 +53,8 @@ class Observation:
     ledger: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
     """Cumulative counts of SYNs and SYN-ACKs, by server."""
     samples: Iterable[Packed] = ()
-    """Destinations, before translation, of the packets sampled since the last observation or call of ``sampled``."""
+    """Destinations, before translation, of the packets sampled since the last observation or the last call of
+    ``News.sampled``, whichever was later."""
     flow_keys: FlowKeys | None = None
     """Keys of the flows in ``flow_rates``, by which a long flow counts only once in a window; None: a flow counts once
     in each interval."""
@@ -64,7 +65,8 @@ class Observation:
     ejected: Collection[int] = ()
     """Servers that the balancer has ejected because they answer nothing."""
     ratios: Ratios = field(default_factory=dict[int, Mapping[int, float]])
-    """The balancer's ratios. The servers of a service without ratios count as equal."""
+    """The balancer's ratios: each server's part of a service's new connections, by service number and server number.
+    The servers of a service without ratios count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Decision:
     target_is: Target
     """The destination of the requests in ``target``; None for all destinations."""
     crowds: Mapping[Target, Asked]
-    """The newest requests for each limited target."""
+    """The newest requests for each limited target; empty in a decision between two observations (``News.sampled``)."""
     up_score: int
     down_score: int
     sentence: str

@@ -25,7 +25,8 @@ class Detection:
     """The average of AR (the rate of the fastest responses) before this observation, in bit/s; None before the
     first."""
     request_average: float | None
-    """The average of R_p (the rate of admitted requests) before this observation, in requests per second."""
+    """The average request rate before this observation, in requests per second; None before the first. The average is
+    of admitted requests (R_p), in production mode of admitted and refused requests."""
     slower: bool
     """Whether condition 1 is true: responses are degraded beyond the tolerance."""
     busier: bool
@@ -34,8 +35,8 @@ class Detection:
     """Whether condition 3 is true: responses are faster than their average by delta (production mode: close to
     usual)."""
     unprotected: Unprotected | None = None
-    """The reason for which a present or coming crowd may be mistaken for usual traffic; None: a crowd raises an
-    alarm."""
+    """The reason for which a present or coming crowd may be mistaken for usual traffic. None: a crowd raises an alarm,
+    or an alarm or a limit is already in force."""
 
 
 class PaperDetector:

@@ -21,9 +21,9 @@ from sluice.balance.silence import SYNS_A_CONNECTION
 
 _HALF = 0.5
 _FAR = 4.0
-"""A server is far worse if its R is more than this many times the R of the others. In a crowd, servers drop SYNs for as
-long as their queues are full. So the R's of the servers differ by chance far more than they would with independent
-losses."""
+"""A server is far worse if its R (retransmitted SYNs per answered connection) is more than this many times the R of the
+other servers together. In a crowd, servers drop SYNs for as long as their queues are full. So the R's of the servers
+differ by chance far more than they would with independent losses."""
 _PART = 0.8
 """A server is weaker than the others if it answers less than this part of what the others answer, in proportion to the
 ratios."""
@@ -82,7 +82,8 @@ def examine(
 
 
 def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """Return the servers that have enough SYNs and whose R is above ``quiet_r``."""
+    """Return the servers that received at least ``min_syn`` SYNs and whose R (retransmitted SYNs per answered
+    connection) is above ``quiet_r``."""
     r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in ledger.items()}
     return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 SLOWER = 16
-"""The time constant of a baseline's slow average, divided by the time constant of its other average (64 s give 17
-min)."""
+"""The time constant of a baseline's slow average, divided by the time constant of its fast average: 64 s for the fast
+average result in 17 minutes for the slow one."""
 
 
 @dataclass(slots=True)

@@ -80,7 +80,8 @@ class HotSpotTable:
     def hottest(
         self, incumbent: Packed | None = None, eligible: Callable[[Packed], bool] = lambda _: True
     ) -> Packed | None:
-        """Return the eligible destination with the most hits; None if no destination is eligible."""
+        """Return the first destination of ``ranked`` that is eligible, that is, the one with the most hits; None if no
+        destination is eligible."""
         return next(filter(eligible, self.ranked(incumbent)), None)
 
     def ranked(self, incumbent: Packed | None = None) -> list[Packed]:

@@ -84,8 +84,8 @@ class Identification:
         return (baseline.average or 0.0) if baseline else 0.0
 
     def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
-        """Return the destination with the most samples; if several have equally many, the ``incumbent`` among them.
-        Returns None if no destination has samples, or if all are excluded.
+        """Return the destination with the most samples. If several have equally many, this is the ``incumbent`` or, if
+        it is not among them, the lowest address. Returns None if no destination has samples, or if all are excluded.
 
         ``by_requests`` excludes destinations whose requests are known not to exceed their usual rate.
         """

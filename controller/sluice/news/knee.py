@@ -20,16 +20,17 @@ _BELOW = 0.85
 """A limit counts as lower than the present limit if it is at most this part of the present limit. The responses under
 lower limits are the reference."""
 _SHARE_MOST = 0.7
-"""In the comparison, the reference's share of lasting responses counts as at most this."""
+"""In the comparison, the reference's share of lasting responses counts as at most this, so that the share increased by
+MORE stays below 1."""
 _NEAR = 0.02
 """Width of a bin of limits, in natural logarithms. The responses under all limits of a bin are counted together."""
 _ENOUGH = 20_000
 """Number of responses under one limit above which the counts of older responses are halved, so that newer responses
 have more weight."""
 _RECENT = 9
-"""Number of recent limits. Once the test has found more lasting responses, a present limit above the median of the
-recent limits is replaced by the median in the comparison. So a single high limit does not cause a usual limit to count
-as lower."""
+"""Number of recent limits that are stored. Once the test has found more lasting responses, those limits count as lower
+that are lower than the median of the recent limits, even if the present limit is higher than the median. So a single
+high limit does not cause a usual limit to count as lower."""
 
 
 class Knee:

@@ -1,8 +1,8 @@
 """The share of the responses that last from one interval into the next, and the evidence that this share has grown.
 
-On a link that fills up, responses wait in queues and time out, so more of them last into the next interval. AR is a
-mean of a dozen rates, which vary by a fifth with the sizes of responses. This share varies less, because it is computed
-from all responses.
+On a link that fills up, responses wait in queues and time out, so more of them last into the next interval. Their share
+varies less than AR (the mean rate of the fastest responses). It is computed from all responses, whereas AR is a mean of
+a dozen rates, which vary by a fifth with the sizes of responses.
 """
 
 from __future__ import annotations
