@@ -64,8 +64,9 @@ impl fmt::Display for Protocol {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The maximum size of an HTTP head, of a ClientHello, or of a mail dialogue, in bytes. A longer HTTP head is
-    /// answered by 431.
+    /// The maximum size of an HTTP head, of a ClientHello, or of a mail dialogue before the rules' decision, in bytes.
+    /// If it is exceeded, the client is refused: by 431 in HTTP, by an alert in TLS, by an error reply in a mail
+    /// dialogue.
     pub head: Size,
     /// The number of decoded bytes of a body that rules can match. A rule that needs more does not match. If a `refuse`
     /// rule would need more of a body, the answer is 413. The memory for the compared values may be four times this
@@ -76,7 +77,7 @@ pub struct Limits {
     pub wait_s: Option<f64>,
     /// The maximum number of nesting levels of XML and JSON. A deeper document is answered by 400.
     pub depth: usize,
-    /// Whether a path with `%2f`, `%5c` or `\` is refused, or is matched with these characters unchanged.
+    /// Whether a path with `%2f`, `%5c` or `\` is refused, or is matched without decoding these escapes.
     pub encoded_slash: EncodedSlash,
 }
 
@@ -109,11 +110,11 @@ impl Limits {
 pub enum EncodedSlash {
     /// Answer 400, because servers differ in how they interpret an escaped slash.
     Refuse,
-    /// Keep the escape in the path, in lower case. It does not separate segments.
+    /// Keep `%2f` and `%5c` (in lower case) and `\` in the path. They do not separate segments.
     Keep,
 }
 
-/// A number of bytes, given as a number or as text such as `16KiB`, `64 KB` or `1MiB`.
+/// A number of bytes, given as a number or as text such as `16KiB` (16,384 bytes), `64 KB` (64,000 bytes) or `1MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub usize);
 
@@ -228,12 +229,12 @@ pub struct Else {
 pub enum Refuse {
     /// A status of the protocol.
     Status(u16),
-    /// `true`: 403 for HTTP, 550 for SMTP, otherwise an alert (TLS) or an error line (IMAP, POP3).
+    /// `true`: 403 for HTTP, 550 for SMTP, otherwise an alert (TLS) or an error line (IMAP, POP3). `false`: a mistake.
     Plainly(bool),
 }
 
-/// A JSON mapping whose entries keep the order of the text. `match` is parsed from such mappings, because serde could
-/// not report the place of a mistake inside of `match`.
+/// A JSON mapping whose entries keep the order of the text. The compiler parses `match` from such mappings; structures
+/// that serde fills could not report where in `match` a mistake is.
 pub(crate) type Mapping = serde_json::Map<String, Value>;
 
 impl Content {
@@ -250,7 +251,7 @@ impl Content {
     }
 }
 
-/// Converts an error of serde to a problem, and adds the name of the rule.
+/// Converts an error of serde at `path` to a problem. If the path is inside a rule, the message names the rule.
 fn shape(path: &str, error: &str, json: &[u8]) -> Problem {
     let text = error.rsplit_once(" at line ").map_or(error, |(text, _)| text);
     let (message, remedy) = text.split_once(", expected ").unwrap_or((text, ""));

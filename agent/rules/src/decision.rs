@@ -26,7 +26,7 @@ pub enum Decision {
 /// The assignment of a request to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The index of the rule that matched; none if the default applies.
+    /// The index of the rule whose action (or `else` action) applies; `None` if the default applies.
     pub rule: Option<u32>,
     /// The group of servers.
     pub group: GroupId,
@@ -44,17 +44,17 @@ pub struct Route {
 pub enum Forwarding {
     /// All bytes are forwarded unchanged.
     Opaque,
-    /// All bytes are forwarded unchanged. By this framing, a caller that has to decide about the connection's next
-    /// request finds the end of the current one.
+    /// All bytes are forwarded unchanged. The framing shows where the request ends, for a caller that has to decide
+    /// about the connection's next request.
     Http(Request),
-    /// The caller first repeats the client's earlier commands, which the agent has already answered. Then it forwards
-    /// all bytes from `from` on.
+    /// The caller first sends the client's earlier commands to the server: the client has already received answers to
+    /// them. Then the caller forwards all bytes from `from` on.
     Mail {
         /// The commands to repeat to the server, and which of the server's answers to discard.
         replay: Replay,
         /// An offset in the client's stream; the replay covers the bytes before this offset.
         from: usize,
-        /// Answers that the agent still has to send to the client, before it forwards the first byte of the server.
+        /// Answers that the caller still has to send to the client, before it forwards the first byte of the server.
         reply: Vec<u8>,
         /// Checks the rest of the dialogue if [`Route::guarded`] is true.
         guard: Box<DialogueGuard>,

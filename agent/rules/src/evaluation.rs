@@ -12,7 +12,7 @@ use crate::values::{Values, allocated};
 /// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The index of the rule that decided; none if the default applies.
+    /// The index of the rule whose action (or `else` action) applies; `None` if the default applies.
     pub rule: Option<u32>,
     pub action: Action,
 }
@@ -25,14 +25,15 @@ const NO_ALTERNATIVE: Alt = Alt::MAX;
 pub(crate) struct Evaluation {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if no alternative holds.
+    /// The first of the current block's alternatives that hold; `NO_ALTERNATIVE` while none holds.
     best: Alt,
     /// The alternatives whose unknown conditions are re-evaluated on each late value. They have no false condition.
     tracked: Vec<Tracked>,
-    /// Alternatives that may hold according to the head. Each of them still needs a value of its late field (of a body
-    /// or a dialogue), by which the index then finds it.
+    /// Alternatives that may hold according to the head, each with the late field (of a body or a dialogue) of which it
+    /// still needs a value. When such a value arrives, the index of the field finds the alternative.
     active: Vec<(Alt, FieldId)>,
-    /// The number of leading entries whose fields are closed, in the block's list `late` and in `active`.
+    /// How many entries at the start of the block's list `late`, and at the start of `active`, have closed fields.
+    /// These entries need no further check.
     passed: [usize; 2],
 }
 
@@ -243,7 +244,7 @@ impl Evaluation {
         });
     }
 
-    /// Returns the first alternative that a later value may satisfy.
+    /// Returns the first alternative that a later value may satisfy; `NO_ALTERNATIVE` if there is none.
     fn first_open(&mut self, block: &Block) -> Alt {
         if self.known.all_closed {
             return NO_ALTERNATIVE;
@@ -287,7 +288,8 @@ impl Evaluation {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Applies the action of a decided block. Returns none if the action leads to another block.
+    /// Applies the action of a decided block: returns the outcome, or enters the block of a `goto` or the next block
+    /// and returns `None`.
     fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
         let selected = match self.best {
             NO_ALTERNATIVE => block.miss,

@@ -22,11 +22,12 @@ const MIN_EXPRESSIONS: usize = 8;
 const PROGRAM_BYTES: usize = 2 << 20;
 const STATE_BYTES: usize = 2 << 20;
 /// The search is abandoned when the state cache was cleared this many times, and the automaton has read fewer than
-/// `MIN_BYTES_PER_STATE` bytes per new state since the last time.
+/// `MIN_BYTES_PER_STATE` bytes per new state since the last clearing.
 const MAX_CLEARS: usize = 3;
 const MIN_BYTES_PER_STATE: usize = 10;
 
-/// Alternatives in ascending order, each with the expression that must match so that the alternative can hold.
+/// Alternatives in ascending order, each of which can hold only if its expression matches. The automaton numbers the
+/// expressions in the same order; it is `None` if each expression is tried separately.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     alts: Vec<Alt>,
@@ -91,7 +92,7 @@ impl CombinedAutomaton {
         Some(CombinedAutomaton { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
     }
 
-    /// Returns the expressions that match; none if the value is not ASCII or the search is abandoned.
+    /// Returns the set of the expressions that match; `None` if the value is not ASCII or the search is abandoned.
     fn search(&self, value: &[u8]) -> Option<PatternSet> {
         if !value.is_ascii() {
             return None;
@@ -187,7 +188,8 @@ mod tests {
         texts.iter().enumerate().map(of).collect()
     }
 
-    /// For any bytes, the automaton finds the same matches as separate searches by each expression.
+    /// For ASCII values, the automaton finds the same matches as separate searches by each expression. For other
+    /// values, all alternatives are visited.
     #[test]
     fn combined_and_single_searches_agree() {
         let entries = compiled(TEXTS);
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(visited(&expressions, &b"ab".repeat(1000), Alt::MAX).len(), texts.len());
     }
 
-    /// The search is abandoned when each value needs new states, and the automaton's memory stays bounded.
+    /// With values that keep requiring new states, the search is abandoned, so the automaton's memory stays bounded.
     #[test]
     fn the_search_gives_up_on_too_many_states() {
         let texts: Vec<String> = (0..200).map(|i| format!("[ab][a-m]{{{i}}}[n-z]x")).collect();

@@ -17,7 +17,7 @@ pub struct ConnectionFacts {
     pub port: u16,
 }
 
-/// Adds the facts about a connection to `values`, as values of the fields that rules compare.
+/// Adds those facts about a connection to `values` on which rules have conditions.
 pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
     let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
     if let Some(field) = rules.lookup.source {

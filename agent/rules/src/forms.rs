@@ -37,7 +37,8 @@ pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, 
     }
 }
 
-/// Parses addresses and networks; a network with `!` must not contain the address.
+/// Parses addresses and networks. One of those without `!` must contain the connection's address, and none of those
+/// with `!`.
 fn addresses(value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     let (mut any, mut conditions) = (Vec::new(), Vec::new());
     for (place, item) in items(value) {
@@ -219,8 +220,8 @@ enum TextPosition {
     Inner,
 }
 
-/// Normalizes a text in the same way as the values of the field. A text that no value or every value matches is a
-/// mistake.
+/// Converts a text of a rule to the case of the field's values. A text that can match no value, or that matches every
+/// value, is a mistake.
 fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),
