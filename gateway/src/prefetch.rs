@@ -43,11 +43,11 @@ type CellIndices = BTreeMap<Array, BTreeSet<u32>>;
 pub struct Prefetched(HashMap<(u32, u32, u64), TableData>);
 
 impl Prefetched {
-    /// Reads the cells that patterns name. The result omits cells that the driver refuses. The gateway reads such cells
-    /// again one by one, so that the error names the place of the wrong pattern.
+    /// Reads the cells that patterns name. If a request for several cells fails, the result omits all cells of this
+    /// request. The gateway then reads them again one by one, so that the error names the place of the wrong pattern.
     ///
     /// # Errors
-    /// Fails when the driver does not reply.
+    /// Fails when the driver does not reply to a request to copy arrays.
     pub async fn read(
         loaded: &Loaded,
         driver: &Driver,
@@ -103,7 +103,7 @@ impl Prefetched {
     }
 }
 
-/// Returns the index of an array's cell, which is the key of its entry.
+/// Returns the index of an array's cell, which is the key of the cell's entry; `None` if the entry has no such key.
 pub fn index_of(entry: &proto::TableEntry) -> Option<u64> {
     match entry.key.as_ref()?.fields.first()?.match_type.as_ref()? {
         key_field::MatchType::Exact(index) => Some(bfrt::number(&index.value)),

@@ -42,9 +42,9 @@ pub struct Match {
     pub member: Option<u32>,
     /// The id of the data field that names a group, if the table has a selector.
     pub group: Option<u32>,
-    /// The id of the data field with an entry's count of packets.
+    /// The id of the data field with an entry's count of packets, if a direct counter counts packets.
     pub packets: Option<u32>,
-    /// The id of the data field with an entry's count of bytes.
+    /// The id of the data field with an entry's count of bytes, if a direct counter counts bytes.
     pub bytes: Option<u32>,
     /// The id of the data field with an entry's time to live in milliseconds, if the table has idle timeouts.
     pub time_to_live: Option<u32>,
@@ -131,7 +131,7 @@ pub struct Cells<I> {
     /// The id of the key's only field, the index.
     pub index: u32,
     /// The ids of a cell's fields in the driver: for a register in the order of P4Info, for a counter packets and
-    /// bytes, for a meter in the order of [`Rates::fields`].
+    /// bytes (`None` if the counter does not count them), for a meter in the order of [`Rates::fields`].
     pub fields: Vec<Option<u32>>,
     info: I,
 }

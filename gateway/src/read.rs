@@ -138,8 +138,8 @@ impl Reader<'_> {
         Ok(owners.into_iter().flat_map(|(_, entries)| entries).map(entity).collect())
     }
 
-    /// Returns, for each table, the entries whose counters or meters match a pattern. `what` is the name of the
-    /// counters or meters in error messages.
+    /// Returns the entries that match a pattern, for each table for which `has_resource` returns true: the tables with
+    /// direct counters, or those with direct meters. `what` is the name of the counters or meters in error messages.
     fn owners(
         &self,
         with_shadow: &impl WithShadow,

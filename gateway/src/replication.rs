@@ -14,7 +14,7 @@ const GROUPS: &str = "$pre.mgid";
 /// Name of the driver's table of mirror sessions.
 const SESSIONS: &str = "$mirror.cfg";
 
-/// The three tables, with the ids of their fields in the driver.
+/// The tables of multicast nodes, multicast groups and mirror sessions, with the ids of their fields in the driver.
 #[derive(Debug)]
 pub struct Replication {
     nodes: Nodes,
@@ -126,7 +126,8 @@ impl Replication {
         TableData { action_id: 0, fields }
     }
 
-    /// Returns the data of a session. `length` limits the length of a copy, in bytes.
+    /// Returns the data of a session. `class` is the class of service of the copies; `length` limits the length of a
+    /// copy, in bytes.
     pub fn session_data(&self, destination: Destination, class: u32, length: u16) -> TableData {
         let Sessions {
             action,
@@ -153,18 +154,18 @@ impl Replication {
         TableData { action_id: action, fields }
     }
 
-    /// Returns an update of a node.
+    /// Returns the update of the node `id`. `data` is `None` for a deletion.
     pub fn node(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         let key = bfrt::number_key(self.nodes.key, id);
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.nodes.id, key) })
     }
 
-    /// Returns an update of a group.
+    /// Returns the update of the group `id`. `data` is `None` for a deletion.
     pub fn group(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.groups.id, short_key(self.groups.key, id)) })
     }
 
-    /// Returns an update of a session.
+    /// Returns the update of the session `id`. `data` is `None` for a deletion.
     pub fn session(&self, kind: Type, id: u32, data: Option<TableData>) -> Update {
         bfrt::update(kind, TableEntry { data, ..bfrt::key_only(self.sessions.id, short_key(self.sessions.key, id)) })
     }
@@ -175,11 +176,12 @@ fn short_key(field_id: u32, number: u32) -> TableKey {
     TableKey { fields: vec![bfrt::exact(field_id, (number as u16).to_be_bytes())] }
 }
 
-/// Returns the updates that clear the three tables, each with the name of its table. Groups are deleted before the
-/// nodes to which they refer. The driver clears sessions in one update, but groups and nodes only one by one.
+/// Returns the updates that delete all mirror sessions, multicast groups and nodes, each with the name of its table;
+/// none if the device lacks one of these tables. Groups are deleted before the nodes to which they refer. The driver
+/// deletes all sessions in one update, but groups and nodes only one by one.
 ///
 /// # Errors
-/// Fails when the driver does not reply.
+/// Fails when the driver does not reply, or runs no program.
 pub async fn clearing(driver: &Driver) -> Result<Vec<(String, Update)>, Status> {
     let Some(tables) = Replication::of(&driver.program()?.device_info) else { return Ok(Vec::new()) };
     let all_sessions = bfrt::update(Type::Delete, bfrt::whole_table(tables.sessions.id));

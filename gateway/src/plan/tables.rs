@@ -16,10 +16,12 @@ use crate::bfrt;
 use crate::proto::{self, TableData, TableKey, key_field, update::Type};
 use crate::shadow::{Entry, OwnGroup, Place, Value};
 
-/// The highest priority of an entry. The driver's priority has 24 bits, and its smallest number takes precedence.
+/// The highest priority of an entry in P4Runtime. The driver's priority has 24 bits, and its smallest number takes
+/// precedence, so the gateway writes `MAX_PRIORITY` minus the priority.
 const MAX_PRIORITY: i32 = (1 << 24) - 1;
 
-/// The action of an entry in the form of the driver's data, and the group that the gateway created for an action set.
+/// The action of an entry in the form of the driver's data. If the client wrote an action set, also the group that the
+/// gateway has created for the set.
 struct DriverAction {
     data: TableData,
     own: Option<OwnGroup>,
