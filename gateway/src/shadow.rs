@@ -1,6 +1,6 @@
-//! The shadow: what clients wrote, in a form from which the gateway can answer reads. The driver returns only a part of
-//! these data. It does not return, for example, metadata, one-shot groups, weights, parameters that the compiled
-//! program does not use, and rates before rounding.
+//! The shadow: what clients wrote, in a form from which the gateway can answer reads. The driver itself returns only a
+//! part of these data: it lacks, for example, metadata, one-shot groups (action sets), weights, parameters that the
+//! compiled program does not use, and rates before rounding.
 //!
 //! The shadow is a map from places to values. A batch is a list of changes, each with the old and the new value of a
 //! place. The list suffices to revert the batch, and is written to the [`journal`](crate::journal).

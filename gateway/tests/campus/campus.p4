@@ -126,7 +126,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         void apply(inout bit<32> count) { count = count + 1; }
     };
 
-    // Known source addresses. An idle timeout reports an idle address, and a digest reports a new address.
+    // Known source addresses of each ingress port. An idle timeout reports an idle address, and a digest a new address.
     action known() { }
     action learn() { for_deparser.digest_type = NEW_HOST; }
     table hosts {
@@ -162,7 +162,7 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
         size = 256;
     }
 
-    // IPv4 routes: each flow is sent to one port of a group.
+    // IPv4 routes: a hash of source address and identification selects one port of a group.
     Hash<bit<14>>(HashAlgorithm_t.CRC16) hash;
     ActionProfile(64) ports;
     ActionSelector(ports, hash, SelectorMode_t.FAIR, 16, 16) uplinks;

@@ -39,7 +39,8 @@ struct Client {
     events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
     /// The name of the program to which the connection is bound.
     bound: Option<String>,
-    /// Whether a load on this connection has failed. The driver then ignores further loads on the connection.
+    /// Whether a load on this connection has begun and not succeeded. The driver then ignores further loads on the
+    /// connection.
     in_warm_init: bool,
     /// Notified when the stream of the connection must end.
     end: Arc<Notify>,
@@ -151,7 +152,8 @@ impl Driver {
         self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
     }
 
-    /// Makes the driver apply `updates` updates of the next batch and then refuse the request.
+    /// Makes the driver apply the first `updates` updates of the next write request, and then fail the request as if
+    /// the connection had broken.
     pub fn mute(&self, updates: usize) {
         *self.muted.lock() = Some(updates);
     }
@@ -254,7 +256,8 @@ impl Driver {
         }
     }
 
-    /// Counts updates that are about to be made. Never returns after the number in `stops` is reached.
+    /// Counts updates that are about to be made. Never returns if clients have already made the number of updates in
+    /// `stops`.
     async fn pass(&self, updates: usize) {
         let stops = match &mut *self.stops.lock() {
             Some((0, stopped)) => {
@@ -410,8 +413,8 @@ impl BfRuntime for Service {
                 let name = request.config.first().map(|config| config.p4_name.clone());
                 self.0.bind(request.client_id, &name.unwrap_or_default())?;
             }
-            // The reply waits until other requests are completed, because the driver processes such requests one at a
-            // time.
+            // While a test holds reads and writes back (`stuck`), this reply also waits, because the driver processes
+            // its requests one at a time.
             Action::Verify => self.0.wait().await,
             Action::VerifyAndWarmInitBeginAndEnd => self.0.load(request).await?,
             _ => return Err(Status::unimplemented("not what the gateway sends")),

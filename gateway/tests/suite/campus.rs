@@ -52,7 +52,7 @@ pub fn limit(last: u8, meter_config: Option<p4::MeterConfig>) -> p4::TableEntry 
     }
 }
 
-/// Returns an access rule for the addresses 10.0.0.0/8 and frames of 64 to 256 bytes.
+/// Returns an access rule for IPv4 packets with source addresses in 10.0.0.0/8 and total lengths of 64 to 256 bytes.
 pub fn rule(priority: i32, action: &str, params: &[&[u8]]) -> p4::TableEntry {
     let ternary = p4::field_match::Ternary { value: vec![10, 0, 0, 0], mask: vec![255, 0, 0, 0] };
     let range = p4::field_match::Range { low: vec![64], high: vec![1, 0] };

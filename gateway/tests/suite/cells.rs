@@ -182,7 +182,7 @@ async fn readers_of_the_same_cells_wait_for_each_others_copies() {
     }
 }
 
-/// Starts six further controllers, which read the entities that match `patterns` at the same time.
+/// Starts six further controllers. Each reads the entities that match `patterns`, at the same time as the others.
 async fn concurrent_reads(
     bench: &Bench,
     patterns: Vec<Entity>,
