@@ -16,8 +16,8 @@ pub struct Request {
     pub method: Method,
     /// Whether the client may send another request on this connection.
     pub persistent: bool,
-    /// Whether the client waits for `100 Continue`. The server sends this response unless the agent has sent it to read
-    /// the body.
+    /// Whether the client waits for `100 Continue` before it sends the body. If the rules need the body, the agent has
+    /// sent this response already; otherwise the server has to send it.
     pub expects_continue: bool,
 }
 
@@ -178,7 +178,8 @@ fn content_length(value: &[u8]) -> Result<Body, Fault> {
     }
 }
 
-/// Returns whether other codings precede `chunked`, which has to be the last coding.
+/// Returns whether other codings (such as gzip) precede `chunked`. Fails if `chunked` is not the last coding, or if
+/// another coding is unknown.
 fn coded(value: &[u8]) -> Result<bool, Fault> {
     let mut codings = value.rsplit(|&b| b == b',').map(<[u8]>::trim_ascii);
     let chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));

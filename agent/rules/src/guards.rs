@@ -71,8 +71,8 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     problems
 }
 
-/// Returns the places of decisions that apply to a client's later connections, each with the prefix of the message
-/// about this place.
+/// Returns the configuration path of each `sticky: client`, by which a decision applies to a client's later
+/// connections, with a prefix for the message about this path.
 fn remembering(content: &Content) -> Vec<(String, String)> {
     let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
     let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {

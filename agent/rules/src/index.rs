@@ -28,7 +28,7 @@ pub(crate) trait Visit {
     fn bound(&self) -> Alt;
 }
 
-/// Visits the alternatives of a list in ascending order.
+/// Visits the alternatives of an ascending list that are below the visitor's bound.
 fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     for &alt in alts {
         if alt >= visit.bound() {
@@ -224,9 +224,9 @@ impl Nested for Net {
 
 const NONE: u32 = u32::MAX;
 
-/// Nested keys in ascending order, each with the index of the smallest key that encloses it. Of the keys that do not
-/// exceed a value, a binary search finds the last one. Every key that matches the value is this key, or encloses this
-/// key.
+/// Keys with nested intervals, in ascending order. `parents` contains for each key the index of the narrowest other key
+/// that encloses it. To search for a value, a binary search finds the last key that is not above the value. The keys
+/// that match the value are among this key and the keys that enclose it.
 #[derive(Debug)]
 struct Forest<K> {
     keys: Vec<K>,
@@ -306,8 +306,8 @@ impl Thresholds {
         best
     }
 
-    /// Visits the alternatives of all matching bounds in ascending order. The search usually ends at the first match,
-    /// because the visitor's bound decreases there.
+    /// Visits the alternatives whose bounds match, in ascending order of the alternatives. The search ends as soon as
+    /// an alternative holds, because the visitor then decreases its own bound to this alternative.
     fn search(&self, holds: impl Fn(f64) -> bool, visit: &mut impl Visit) {
         let end = self.bounds.partition_point(|&bound| holds(bound));
         if end == 0 {

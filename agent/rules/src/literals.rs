@@ -13,7 +13,7 @@ const MAX_LITERALS: usize = 64;
 /// A literal set: every match of the expression contains at least one of these texts.
 pub(crate) type Texts = Vec<Vec<u8>>;
 
-/// Returns all literal sets of an expression; none if a match may contain no literal.
+/// Returns all literal sets of an expression; an empty list if the expression requires no literal.
 pub(crate) fn required(expression: &str) -> Vec<Texts> {
     let parsed = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression);
     let mut choices = parsed.map(|hir| of(&hir)).unwrap_or_default();

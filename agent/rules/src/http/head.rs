@@ -34,7 +34,8 @@ pub(crate) enum Scanned {
 }
 
 impl Scan {
-    /// Continues the scan in `stream`, all bytes of the request received so far.
+    /// Continues the scan in `stream`, all bytes of the request received so far. Fails if the head does not end within
+    /// `limit` bytes, if a line does not end by CR LF, or if the request line is malformed.
     pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
         let available = &stream[..stream.len().min(limit)];
         loop {
@@ -158,8 +159,8 @@ struct Line<'h> {
 }
 
 impl<'h> Line<'h> {
-    /// Returns the host that the request is for. If the target contains a host (an absolute target, or that of
-    /// CONNECT), a `Host` field has to contain the same host.
+    /// Returns the host that the request is for; `None` if a request of HTTP/1.0 names no host. If the target contains
+    /// a host (an absolute target, or that of CONNECT), a `Host` field has to contain the same host.
     fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
         if self.minor == 1 && field.is_none() {
             return bad("there is no Host");
@@ -181,7 +182,8 @@ impl<'h> Line<'h> {
         }
     }
 
-    /// Returns the path, and the query behind the question mark, if there is one.
+    /// Returns the path (`/` if the target has none, empty for CONNECT), and the query behind the question mark, if
+    /// there is one.
     fn path(&self) -> Result<(&'h [u8], Option<&'h [u8]>), Fault> {
         if self.target.contains(&b'#') {
             return bad("the target has a fragment");
@@ -332,8 +334,8 @@ fn media(value: &[u8]) -> Media {
         b"application/x-www-form-urlencoded" => Media::Form(charset),
         b"multipart/form-data" => Media::FormParts,
         b"text/xml" | b"application/xml" => Media::Xml(charset),
-        // RFC 8259, section 8.1: JSON is UTF-8. However, some servers decode JSON in the character set that the
-        // parameter `charset` names.
+        // RFC 8259, section 8.1: JSON is UTF-8. The parameter `charset` counts all the same, because some servers
+        // decode JSON in the character set that it names.
         b"application/json" | b"text/json" => Media::Json(charset),
         _ if kind.ends_with(b"+xml") => Media::Xml(charset),
         _ if kind.ends_with(b"+json") => Media::Json(charset),

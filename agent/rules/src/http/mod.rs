@@ -4,7 +4,7 @@ pub(crate) mod head;
 pub(crate) mod host;
 pub(crate) mod path;
 
-/// The reason why a request is refused, with its status.
+/// A refusal of a request: the status of the answer, and the reason, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub status: u16,

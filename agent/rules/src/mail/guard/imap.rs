@@ -8,7 +8,7 @@ use crate::mail::replay::ReplayCommand;
 use crate::refusal::Refusal;
 use crate::values::allocated;
 
-/// The expected kind of the client's next bytes.
+/// The current command, and the expected kind of the client's next bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Imap {
     /// The bytes of the current command that were already forwarded.

@@ -46,7 +46,7 @@ enum ProtocolState {
 }
 
 impl DialogueGuard {
-    /// Creates the guard once the server has answered the commands in `steps`.
+    /// Creates the guard of the dialogue that follows the commands in `steps`, which the agent repeats to the server.
     pub(super) fn new(responder: &Responder, facts: ConnectionFacts, steps: &[ReplayCommand]) -> DialogueGuard {
         let (state, has_literals) = match responder {
             Responder::Smtp(smtp) => (ProtocolState::Smtp(smtp::Smtp::new(smtp.envelope())), false),
@@ -90,7 +90,7 @@ impl DialogueGuard {
         size_of::<DialogueGuard>() + self.server.memory() + state
     }
 
-    /// Returns whether the rules cannot refuse anything later, because the client has logged in.
+    /// Returns whether the client has logged in, so that later bytes need no check. In SMTP, always false.
     pub fn is_open(&self) -> bool {
         match &self.state {
             ProtocolState::Smtp(_) => false,
