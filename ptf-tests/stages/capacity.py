@@ -18,8 +18,8 @@ UNPINNED_SHARE = 0.012
 LAST = 1024
 """Number of connections that begin by SYNs, after the test has written the cells of all other connections.
 
-On Tofino an unanswered SYN's slot expires after 10 s, whatever timeouts the test sets. On Tofino's model these SYNs take 5 s,
-so no slot expires during the test.
+On Tofino an unanswered SYN's slot expires after 10 s, whatever timeouts the test sets. On Tofino's model these SYNs
+take 5 s, so no slot expires during the test.
 """
 
 LONG = 100_000

@@ -202,7 +202,7 @@ class LeastCap(Capped):
 
 
 class NumbersWrap(Capped):
-    """Sequence numbers of both sides wrap at 2^32."""
+    """Caps still apply, in both directions, after the sequence numbers of either side have wrapped at 2^32."""
 
     send = receive = CAP
 
@@ -410,7 +410,7 @@ class ReopenedConnection(Capped):
 
 
 class SynAgain(Capped):
-    """Caps use the last of repeated SYNs and SYN-ACKs, and ignore a SYN-ACK that acknowledges another SYN."""
+    """Caps are computed from the last SYN and the last SYN-ACK; a SYN-ACK that acknowledges another SYN is ignored."""
 
     send = CAP
 
@@ -429,7 +429,7 @@ class SynAgain(Capped):
 
 
 class SlotClaimedAnew(Capped):
-    """The next connection with the same ports has its own handshake, and no caps of the earlier connection."""
+    """A connection that reuses the ports of an ended one has its own window scales, and none of the earlier caps."""
 
     send = CAP
 
@@ -525,7 +525,7 @@ class MovedConnection(Capped):
 
 
 class RandomSegments(Capped):
-    """For random segments and caps, the windows and cells of the switch equal those of the model."""
+    """For random segments and caps, the windows and cells of the switch equal those of sluice.dataplane.windows."""
 
     send, receive = 9_000, 7_000
     segments, seed = 150, 1

@@ -53,7 +53,7 @@ class SameAddressTwoServices(StageTest):
 
 
 class AnswerWithoutPin(StageTest):
-    """Answers are translated by a static table, so also while the connection table is full or cleared."""
+    """Answers are translated by a static table, so they are translated even if their connections have no pin."""
 
     def runTest(self) -> None:
         for server in (S1, S2, S3):

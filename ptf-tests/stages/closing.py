@@ -25,9 +25,9 @@ from sluice.names import (
 
 
 class Closes(Closing):
-    """The RST and FIN have the sequence numbers that their receivers expect; the FIN has the answer's timestamps.
+    """The switch closes an idle connection by an RST to the server and a FIN to the client, with valid numbers.
 
-    The closing reduces the server's number of open connections by one.
+    The FIN has the timestamps of the server's answer to the tickle. The server has one open connection less.
     """
 
     def runTest(self) -> None:
@@ -104,7 +104,7 @@ class OtherNumbers(Closing):
 
 
 class LapsedAndUsed(Closing):
-    """Payload that arrives after a tickle has expired does not count as cancelling an attempt."""
+    """Payload that arrives after a tickle has expired is not counted as the cancellation of an attempt to close."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -176,7 +176,7 @@ class BlindNumbers(Closing):
 
 
 class Wraps(Closing):
-    """Sequence numbers of both sides wrap at 2^32, in the middle of a payload."""
+    """A connection is closed with valid numbers also if both sequence numbers have wrapped within a payload."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)
@@ -262,7 +262,7 @@ class MayNotBeClosed(Closing):
 
 
 class Moves(Closing):
-    """If a connection moves to another server, the sequence numbers of the new server are valid."""
+    """A connection that has moved to another server is closed by the sequence numbers of the new server."""
 
     def runTest(self) -> None:
         self.insert(entries.managed(S2, closed=1))
@@ -380,7 +380,7 @@ class ClosedWindow(Closing):
 
 
 class Crosses(Closing):
-    """If a request crosses the end of a response, the server's ACK of the request shows that the server is active."""
+    """If a request crosses the end of a response, the connection is idle only after the response to that request."""
 
     def runTest(self) -> None:
         talk = self.opened()

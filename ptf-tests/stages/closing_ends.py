@@ -77,7 +77,7 @@ class FinAgain(Closing):
 
 
 class KeepaliveAfterwards(Closing):
-    """The switch answers the keepalives of a client that has received the FIN but does not close."""
+    """If a client has acknowledged the FIN but does not close, the switch answers its keepalives by an ACK."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -90,7 +90,7 @@ class KeepaliveAfterwards(Closing):
 
 
 class PayloadAfterwards(Closing):
-    """The switch answers each payload of the client by a valid RST; the connection counts as raced once."""
+    """The switch answers each payload of the client by an RST; the connection counts once as closed too early."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -148,7 +148,7 @@ class LostTickle(Closing):
 
 
 class OddPayloadAfterwards(Closing):
-    """The RST is valid, whatever flags and fragments it answers."""
+    """The RST that answers a client's payload is valid, also if the segment has more flags or is a fragment."""
 
     def runTest(self) -> None:
         talk = self.closed()

@@ -18,9 +18,9 @@ class LeastAge(Closing):
 
 
 class Continues(Closing):
-    """After `100 Continue` a connection is not idle until the response.
+    """After `100 Continue`, a connection is not idle until the response itself has been acknowledged.
 
-    The last segment of a response may be as short as `100 Continue`; then the connection is idle.
+    If the last segment of a longer response is as short as `100 Continue`, the connection is idle after that segment.
     """
 
     def runTest(self) -> None:

@@ -108,7 +108,7 @@ class PoolChange(StageTest):
 
 
 class TimeBase(StageTest):
-    """The switch's clock starts above the largest idle time, so a cell of 0 is free; a SYN is stamped with the time."""
+    """The switch's clock starts above the largest timeout, so that a cell of 0 has expired; it stamps the pins."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))

@@ -51,7 +51,10 @@ class Controlled(StageTest):
         return self.burst(CLIENT, [frame] * count).changes.get(REFUSED, 0)
 
     def observe(self, rate_bps: float, samples: int = 0) -> Decision | None:
-        """Pass an interval to flash-crowd control: requests counted by the switch, and ten responses of one rate."""
+        """Pass an interval to flash-crowd control: requests counted by the switch, and ten responses of one rate.
+
+        `samples`: the number of sampled packets to the destination.
+        """
         time_s = self.observed * self.news.options.period_s
         self.observed += 1
         counted = (now - before for now, before in zip(self.switch.registers.read(COUNTS), self.base, strict=True))

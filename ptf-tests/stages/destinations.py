@@ -220,7 +220,7 @@ class Driven(Crowd):
 
 
 class Refilled(Crowd):
-    """A bucket is refilled at the configured rate of ten tokens per second, up to its size."""
+    """A bucket with a rate is refilled: after SYNs have been refused, a later SYN is admitted again."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)

@@ -212,7 +212,7 @@ class DrawnAgain(Draining):
 
 
 class PlaceTaken(Candidates):
-    """If two handshakes use the cell of one candidate, the second handshake succeeds after the first."""
+    """If two handshakes need the same cell for their candidates, the second can begin when the first is complete."""
 
     def runTest(self) -> None:
         flows = self.fills_both_ways(crowd())
