@@ -47,7 +47,7 @@ pub struct Load {
     pub connections: usize,
     /// The number of incomplete requests.
     pub waiting: usize,
-    /// Memory in use, in bytes.
+    /// The memory of connections and of handshakes that wait for an ACK, in bytes.
     pub memory: usize,
     /// Whether the agent is draining.
     pub is_draining: bool,

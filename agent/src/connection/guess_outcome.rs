@@ -7,8 +7,8 @@ use super::server::{Server, SynAck};
 use super::server_reset::ServerReset;
 use crate::policy::Assignment;
 
-/// The assumed window, in bytes, of a server that has not announced a window to the agent. Servers announce at least
-/// the 4,380 bytes that a client with an MSS of 1,460 bytes may send before the first ACK (RFC 3390).
+/// The assumed window, in bytes, of a server that has not announced a window to the agent. A server's window usually is
+/// at least the 4,380 bytes that a client with an MSS of 1,460 bytes may send before the first ACK (RFC 3390).
 const INITIAL_WINDOW: u32 = 4096;
 
 /// Resets client and server of a guessed connection, because the client may have received data of the guessed server

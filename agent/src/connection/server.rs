@@ -21,8 +21,8 @@ use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rew
 /// The MSS on Ethernet, in bytes.
 const ETHERNET_MSS: u16 = 1460;
 
-/// The largest distance, in bytes, of a server's sequence numbers `opened` and `first` from `next`. Sequence numbers
-/// compare correctly only within 2 GiB.
+/// The largest distance, in bytes, of a server's sequence numbers `opened` and `first` from `next`. On longer
+/// connections these two advance with `next`, because sequence numbers compare correctly only within 2 GiB.
 const MAX_DISTANCE: u32 = 1 << 30;
 
 /// The contents of a server's SYN-ACK.
@@ -211,7 +211,8 @@ impl Server {
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [bytes, b""], frame));
     }
 
-    /// Sends the server as many of the bytes before `limit` as its window allows. Returns whether a segment was sent.
+    /// Sends the server as many of the client's bytes before `limit` as the server's window allows, and the client's
+    /// FIN if it follows. Returns whether a segment was sent.
     pub fn forward(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         let (owed, mut has_sent) = (self.owed(client, limit), false);
         while let Some((start, end)) = self.sender.next_segment(owed, limit) {
@@ -246,7 +247,8 @@ impl Server {
         has_sent
     }
 
-    /// Retransmits to the server when its timer has expired. Returns false after the last retransmission.
+    /// Retransmits bytes to the server, or probes its window, if the retransmission timer has expired. Returns false if
+    /// the server has not answered the last retransmission either.
     #[must_use]
     pub fn on_time(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         match self.sender.timeout(self.owed(client, limit), ctx.now) {

@@ -124,7 +124,7 @@ impl Serving {
         update: &ClientUpdate,
     ) -> Next<Box<Serving>> {
         if self.requests_after_last(client, update.has_new_data) {
-            // The server would not answer this request, or the agent could not find where the next request begins.
+            // The server would not answer this request, or the agent could not find the end of the last response.
             return Next::Close(Some(self.server.as_reset()));
         }
         if self.requests_after_close(client) {
@@ -206,7 +206,8 @@ impl Serving {
         if progress == Progress::Opaque {
             self.phase = Phase::Agent;
         }
-        // The meaning of the client's next bytes may depend on the server's answer.
+        // Bytes of the client that arrived earlier may have waited for the server's answer, on which their meaning
+        // depends.
         if let Some(rejection) = self.parse_request(client) {
             return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
@@ -348,7 +349,8 @@ impl Serving {
         }
     }
 
-    /// Processes the data plane's answer to the splice order.
+    /// Processes the data plane's answer to the splice order: the agent removes the connection. If the data plane has
+    /// no entry of the connection, the agent resets client and server before.
     pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> Next<Box<Serving>> {
         if !matches!(self.phase, Phase::Ordered { .. }) || status == Status::Order {
             return Next::Stay(self);
@@ -441,7 +443,8 @@ impl Serving {
         self.server.fin_forwarded && is_answered && client.fin.is_none() && client.has_all()
     }
 
-    /// Runs expired timers.
+    /// Runs expired timers: of the next request, of retransmissions to the server, of the splice order, and of the wait
+    /// for late segments.
     pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if let Phase::Between(_, reading) = &mut self.phase
             && let Some(rejection) = reading.on_time(client, ctx)
