@@ -1,11 +1,12 @@
 //! The agent without its sockets: a state machine whose inputs are received frames and the time, and whose outputs are
 //! frames to send.
 //!
-//! A handshake needs no memory: the cookie that answers a SYN encodes the options of the SYN, and the first bytes of a
-//! request return the cookie. If the service's protocol begins with a greeting, a handshake needs a cell
-//! ([`Handshakes`]), and the connection is stored from the client's ACK on. Otherwise a connection is stored from its
-//! request until the data plane has confirmed that it translates the packets. The work per frame does not depend on the
-//! number of connections, except for the logarithm of ordered sets.
+//! If the client sends the first bytes, a handshake needs no memory: the cookie that answers a SYN encodes the options
+//! of the SYN, and the segment with the first bytes of the request acknowledges the cookie. From then on the connection
+//! is stored, until the data plane has confirmed that it translates the packets. If the service's protocol begins with
+//! a greeting, a handshake needs a cell ([`Handshakes`]), and the connection is stored from the client's ACK on.
+//!
+//! The work per frame grows only with the logarithm of the number of connections, in ordered sets.
 
 mod guessed;
 
@@ -152,8 +153,8 @@ impl Engine {
         }
     }
 
-    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). Cookies contain a time that is
-    /// the same for all agents and has not stopped: the agent computes it as the clock's time plus all pauses.
+    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time in cookies must be the
+    /// same for all agents, so it includes the pauses: the agent computes it as the clock's time plus all pauses.
     pub fn note_pause(&mut self, pause: u64) {
         self.paused += pause;
     }
@@ -350,8 +351,9 @@ impl Engine {
         self.send(&head, &[], &[], out);
     }
 
-    /// Handles a segment without a valid cookie. Either the agent has lost the segment's connection, or the segment has
-    /// overtaken the first segment of its request.
+    /// Counts a segment that belongs to no connection and has no valid cookie. It may only have overtaken the first
+    /// segment of its request. If it carries data and is sent again and again, the agent has lost its connection; then
+    /// the agent resets the client.
     fn on_stray(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };

@@ -58,7 +58,8 @@ impl Handshakes {
         self.due.first().map_or(u64::MAX, |(due, _)| *due)
     }
 
-    /// Returns the next SYN-ACK that is due at the time `now`, if there is one.
+    /// Returns a SYN-ACK that is due at the time `now`, if there is one, and schedules its next repetition. After the
+    /// last repetition, removes the handshake.
     pub fn repeat(&mut self, now: u64) -> Option<(SegmentHeader, SynOptions)> {
         let &(due, key) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, key));

@@ -9,7 +9,7 @@ use crate::policy::{DialogueReplay, Framing, Progress, Reason, ReplayDriver, Rep
 use crate::rules::rejection;
 
 /// Returns the reply that rejects a client for a reason of the agent itself. For SMTP, its code is 421, after which
-/// clients try again (RFC 5321, section 3.8).
+/// clients try again (RFC 5321, section 3.8), except for a dialogue that is too long: it would be too long again.
 pub fn error_reply(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     let why = match reason {
         Reason::Timeout => "no command came in time",
