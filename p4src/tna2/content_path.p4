@@ -14,7 +14,8 @@
 
 // Results of the content path for a packet, for later controls.
 struct spliced_t {
-    bit<32>     value;            // delta; for a splice order: whether the stored delta equals the order's delta
+    bit<32>     value;            // delta of a spliced connection's sequence numbers; for a splice order: whether the stored delta
+                                  // equals the order's delta
     bit<1>      detour;           // an answer while the agent translates: it goes to the agent, with the client as destination
     server_id_t pin;              // the connection's pinned server; the packet itself may go to an agent
 }
@@ -79,8 +80,8 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
 }
 
 // Restores an answer's destination, the client, after forward has used the agent's address. Sets the payload to 0, because a
-// packet to an agent is not part of a response to the client. An agent without an id was removed: the controller could not
-// resolve it, for it would take the client as next hop.
+// packet to an agent is not part of a response to the client. If the agent's address has no neighbour id, the agent was removed,
+// and the packet is not punted: the controller would try to resolve the packet's destination, the client, instead of the agent.
 control EndDetour(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in spliced_t spliced) {
     @hidden
     action end_detour() {

@@ -102,8 +102,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
 
-        // A SYN passes ingress twice. The first pass computes the limits' results, and the second pass applies the results, so
-        // that no stage above waits for the meters.
+        // A SYN without a pin passes ingress twice. The first pass computes the limits' results, and the second pass applies the
+        // results, so that no stage above waits for the meters.
         if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);

@@ -60,7 +60,8 @@ control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, ou
     }
 }
 
-// Sends a SYN to the candidate in the connection's cell, or to the choice if the cell is free.
+// Sends a SYN to the candidate in the connection's cell, or to the choice if the cell is free. If the cell contains another
+// connection's candidate, the SYN is dropped.
 control CandidateClaim(register<candidate_key_t> candidate_key, register<candidate_pin_t> candidate_pin, inout metadata_t meta, in place_t place,
                        in bit<32> cell, in candidate_key_t key, in bool match, in bool begun, inout DropReason drop) {
     candidate_pin_t pin;

@@ -84,7 +84,9 @@ void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement
     }
 }
 
-// Returns whether a segment's numbers do not fit the stored numbers of its connection.
+// Returns whether a segment's numbers do not fit the stored numbers of its connection: the segment ends more than BEYOND_OFFER
+// bytes after the offered window or more than 1 GB below the stored right edge, or it acknowledges data that the peer has not
+// sent (or sent more than 1 GB ago).
 bool is_misfit(in bit<32> end, in bit<32> acknowledgement, in cap_numbers_t own, in cap_numbers_t peer, in cap_offer_t bounding) {
     bit<32> most = bounding[OFFER_EDGE] + BEYOND_OFFER - own[NUMBERS_NEXT];
     bit<32> unacknowledged = peer[NUMBERS_NEXT] - acknowledgement;
@@ -100,7 +102,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// Raises a cap that is below the least cap to the least cap. A cap of 0 means no cap, and becomes NO_CAP.
+// Raises a cap that is below the least cap to the least cap. A cap of 0, which means no cap, and a cap above NO_CAP become NO_CAP.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;
@@ -109,8 +111,9 @@ void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     }
 }
 
-// Moves the right edge of the window that the peer was offered, by a new window within the cap. If the offered window was
-// unknown, the new window is stored without a cap; otherwise an old acknowledgement changes nothing.
+// Moves the right edge of the window that the peer was offered to the end of a new window, bounded by the cap in effect. The edge
+// never moves back, and `cap` takes effect only when the acknowledgement advances. If the offered window was unknown, the new
+// window is stored without a cap; otherwise an old acknowledgement changes nothing.
 void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     bit<32> most = (bit<32>)window << scale;
     if (offer[OFFER_CAP] == 0 && ack.known == 1) {

@@ -17,7 +17,8 @@
 const granted_t GRANTED = 2;           // the connection now belongs to the agent, or the order is carried out
 const granted_t GRANTED_BEFORE = 4;    // the cell already has the order's value
 
-// Returns whether a packet's connection may have a slot: a packet of another content service's agent gets none.
+// Returns whether a packet's connection may have a slot. It may not if the packet goes to a group of a content service, but was
+// not sent by an agent of this content service (`agent` is 0).
 bool may_have_slot(in Content content, in server_id_t agent) {
     return content != Content.agent || agent != 0;
 }
