@@ -133,8 +133,8 @@ class ContentConfig(Section):
 
     @property
     def guesses(self) -> bool:
-        """Whether the switch remembers clients for guesses: only if the client sends first, and no rule refuses
-        requests."""
+        """Whether the switch remembers clients for guesses: ``guess`` and ``remember_s`` permit it, no rule refuses
+        requests, and in the protocol the client sends first (HTTP and TLS)."""
         return self.guess is not False and not self.refuses and self.remember_s > 0 and self.protocol in ("http", "tls")
 
     def rule_set_json(self) -> str:
@@ -142,7 +142,7 @@ class ContentConfig(Section):
         return json.dumps(self.rule_set())
 
     def rule_set(self) -> dict[str, Any]:
-        """Return the rule set as data."""
+        """Return as data those keys of the block that the file sets and that the rule engine reads."""
         return self.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s", "without_agents"}
         )

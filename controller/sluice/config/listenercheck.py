@@ -44,7 +44,7 @@ def _listeners(config: Config) -> Iterator[tuple[Path, str, str]]:
 
 
 def _collide(first: str, second: str) -> bool:
-    """Return whether two programs cannot listen on both addresses.
+    """Return whether one program that listens on ``first`` prevents another from listening on ``second`` (HOST:PORT).
 
     The addresses collide if their ports are equal and either the hosts are equal, or one host is a wildcard and the
     other one is certainly an address of this machine.

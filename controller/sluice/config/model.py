@@ -155,7 +155,7 @@ class ConnectionsConfig(Section):
     """Lifetime of an established connection, in seconds, while the connection table is less than a quarter full."""
     idle_least_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
     """Lifetime of an established connection, in seconds, if the connection table is half full or more; never longer
-    than ``idle_s``."""
+    than ``idle_s``. Between a quarter and a half the lifetime falls geometrically from ``idle_s`` to this value."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
     """Lifetime of a SYN without an answer, in seconds. It is shorter than RFC 5382 requires, so that entries of a SYN
     flood expire soon."""
@@ -192,8 +192,8 @@ class NeighboursConfig(Section):
 
 
 class WatchedHost(Section):
-    """A host that is not a service. Its requests are counted, so that a crowd at this host can be limited without
-    delay."""
+    """A host that is not a service. The switch counts the SYNs to this host all the time, so that a crowd at the host
+    can be limited without delay."""
 
     name: Name
     address: IpAddress
@@ -213,8 +213,8 @@ class NewsConfig(NewsOptions):
     """Seconds between readings of the switch, rounded so that an interval has a whole number of readings, at least
     one."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
-    """The window, in seconds, over which a response's rate is measured. It is rounded so that its step is 2^n ticks of
-    the switch."""
+    """The window, in seconds, over which a response's rate is measured. The switch rounds it to seven steps of 2^n
+    ticks of its clock."""
     trace_file: FilePath | None = None
     """A file to which a line of comma-separated values is appended for each decision."""
     baseline_file: FilePath | None = None
