@@ -104,8 +104,8 @@ class Controller:
         """Held by one command or reload at a time, so that it can be undone if the switch refuses its writes."""
 
     async def run(self) -> None:
-        """Control the switch. Never returns. Raises SwitchError if this controller cannot lead the switch for the first
-        time although the switch answers, such as when the switch refuses the program."""
+        """Control the switch. Never returns. Raises SwitchError if the switch answers, but refuses what this controller
+        needs in order to lead it for the first time, such as the program. Later refusals lead to new attempts."""
         at = self.world.config.switch
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:

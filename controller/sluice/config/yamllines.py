@@ -48,7 +48,7 @@ class YamlError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that resolves plain values by ``_PLAIN`` and refuses tags."""
+    """A loader that resolves unquoted values by ``_PLAIN``, and refuses tags and halves of surrogate pairs."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own form)
 
@@ -112,8 +112,8 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
 
 
 def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield every key and item below a node, with its line. Keys that are merged by ``<<`` precede the keys that
-    override them."""
+    """Yield the path and the line of every key and item below a node; ``path`` is the node's own. Keys that are merged
+    by ``<<`` precede the keys that override them. Raises YamlError."""
     if len(path) > _DEEPEST:
         raise YamlError(node.start_mark.line + 1, _TOO_DEEP)
     if isinstance(node, yaml.MappingNode):
@@ -151,8 +151,8 @@ def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
 
 
 def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
-    """Return the path that a dotted text denotes, relative to the path ``below``, as far as it exists in the document.
-    A key may itself contain dots."""
+    """Return the path of the value that the dotted ``text`` denotes within the value at the path ``below``. If the
+    document lacks this value, return the path of the nearest enclosing value. A key may itself contain dots."""
     path, remainder = below, text
     while remainder:
         steps = [candidate[-1] for candidate in lines if len(candidate) == len(path) + 1 and candidate[:-1] == path]

@@ -14,15 +14,16 @@ from .table import WRAP, later
 _FINGERPRINT_SHIFT = 32
 """Lowest bit of a key's fingerprint; the bits below it contain the time at which the cell expires."""
 _ANSWERED, _SERVER_SHIFT, _SERVER = 1 << 48, 32, 0xFFFF
-"""Bit fields of the cell that stores a candidate. The bits below the server's number contain the acknowledgement number
-that the client's ACK must have."""
+"""Bit fields of the cell that stores a candidate: the flag that the candidate has sent a SYN-ACK, and the candidate's
+server number. The bits below this number contain the acknowledgement number that the client's ACK must have."""
 
 
 class Candidates:
     """The cells of candidates. The low bits of a connection's slot in way 1 of the connection table select the cell."""
 
     def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
-        """``lifetimes``: for each state, the ticks after which a slot expires."""
+        """``lifetimes``: for each state, the ticks after which it expires. A candidate's cell is in state PENDING until
+        the candidate's SYN-ACK, and then in state ANSWERED."""
         self._lifetimes = lifetimes
         self._keys, self._pins = memory.of(Register.CANDIDATE_KEY), memory.of(Register.CANDIDATE_PIN)
 

@@ -15,11 +15,11 @@ _TICKETS = 1 << 16
 
 
 class IdleServers:
-    """The queues of idle servers. A server has a ticket from the end of its last open connection until its next
-    connection.
+    """The queues of idle servers. When a FIN of a server ends the server's last open connection, the server gets a
+    ticket, which is the number of its entry in the queue. At its next connection the ticket becomes void.
 
-    Only a FIN of the server creates a ticket. Loads are 32-bit register cells with the number of open connections,
-    including some whose end the switch did not see.
+    Loads are 32-bit register cells with the number of open connections, including some whose end the switch did not
+    see.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -28,10 +28,12 @@ class IdleServers:
         self._stale = memory.of(Register.STALE_IDLE)
 
     def find(self, service: int, first: int, load: int, sought: Sought) -> int | None:
-        """Return the idle server for a new connection, or None. ``first`` is the server drawn for it, ``load`` that
-        server's load.
+        """Return the idle server for a new connection, or None. ``first`` is the server drawn for the connection,
+        ``load`` the load of that server.
 
-        If the ticket of the server at the head of the queue is void, that server is removed from the queue.
+        The idle server is the head of the queue, or ``first`` if idle servers are taken before any others, and
+        ``first`` is idle but not queued. If the ticket of the head is void, or the head is not in ``sought``, the head
+        is removed from the queue, and the result is None; so it is if the queue is empty.
         """
         head, tail = divmod(self._ends[service], _TICKETS)
         if head == tail:

@@ -42,8 +42,8 @@ def event(flags: int, payload: int) -> Event:
 
 
 UNANSWERED = (PENDING, REOPENING, CLIENT_RESET, RESET)
-"""States in which the server has not answered. The server's next packet, except a FIN or RST, establishes a
-connection."""
+"""States in which the server has not answered the client's last SYN, or in which a RST has ended the connection. The
+server's next SYN-ACK leads to ANSWERED, its next segment without SYN, FIN and RST to ESTABLISHED."""
 
 HANDSHAKES = (PENDING, ANSWERED, REOPENING)
 """States in which a SYN has passed the switch, but not the handshake's last ACK."""
@@ -68,7 +68,7 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
 """For each event, the states that a packet from the connection's server changes, each with the state after the packet.
-Each of these packets renews the slot's stamp."""
+A packet with one of these events renews the slot's stamp even if it changes no state."""
 
 RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.SYN: (CLOSED, RESET),

@@ -13,7 +13,8 @@ _LARGEST = (1 << 32) - 1
 
 
 class RateCells:
-    """The two registers of response rates, which each packet updates. A slot measures one response at a time."""
+    """The two registers of response rates: the last packet's time, and the bytes in the window. Each data packet of a
+    response updates the response's slot. A slot measures one response at a time."""
 
     def __init__(self, memory: Memory, step: int) -> None:
         """``step``: the length of one step of the window, in units of RATE_TICK_US; a power of two."""

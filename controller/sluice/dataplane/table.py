@@ -109,7 +109,7 @@ class ConnectionTable:
 
     def move(self, now: int, place: Place, server: int) -> Pin | None:
         """Change the server of the connection's entry to the server that has answered the client's new SYN. Returns the
-        new entry."""
+        new entry; None if the connection has no entry."""
         position = self._find(place)
         if position is None:
             return None
