@@ -1,9 +1,9 @@
 //! The abilities (MSS, window, SACK) of a group's servers, which the agent learns from their SYN-ACKs. Agents announce
 //! to clients the abilities that all servers of the service's groups have.
 //!
-//! Values that an agent has learned itself are valid for five to ten minutes. Values of other agents arrive through the
-//! controller; they are valid until the controller repeats or replaces them, for at most ten minutes. All values become
-//! invalid when the group's servers change.
+//! Values that an agent has learned itself are valid for five to fifteen minutes. Values of other agents arrive through
+//! the controller; each report of the controller replaces those of the previous report, and they expire after ten
+//! minutes without a report. All values become invalid when the group's servers change.
 
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
@@ -150,7 +150,7 @@ impl Pool {
         self.recent = self.recent.least(shown);
     }
 
-    /// Returns the time at which the next of the learned values expires.
+    /// Returns the time at which the next of the learned values expires; `u64::MAX` if none expires later than `now`.
     fn until(&self, now: u64) -> u64 {
         let halves = [self.since + HALF_LIFE, self.since + 2 * HALF_LIFE, self.shared_until];
         halves.into_iter().filter(|end| *end > now).min().unwrap_or(u64::MAX)

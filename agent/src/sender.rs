@@ -67,8 +67,9 @@ impl Sender {
         }
     }
 
-    /// Returns the range of the next segment of new bytes before `end`. Congestion control applies to the bytes before
-    /// `owned`, which the agent has acknowledged; the client itself paces later bytes.
+    /// Returns the range of the next segment of new bytes before `end`; none if the server's window or congestion
+    /// control allows no byte now. Congestion control applies to the bytes before `owned`, which the agent has
+    /// acknowledged; the client itself paces later bytes.
     pub fn next_segment(&self, owned: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let paced = self.next.is_before(owned);
         let allowed = self.edge.map_or(end, |edge| edge.earlier(end));
@@ -101,7 +102,8 @@ impl Sender {
     }
 
     /// Processes an ACK that announces a window of `window` bytes. `is_bare` is true if the segment contained only the
-    /// ACK; `sacked` is the start of its first SACK block.
+    /// ACK; `sacked` is the lowest start of its SACK blocks. The agent has acknowledged the client's bytes before
+    /// `owned`.
     pub fn acknowledge(
         &mut self,
         ack: Seq,

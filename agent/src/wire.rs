@@ -275,8 +275,8 @@ pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize
     (option, length)
 }
 
-/// Subtracts `delta` from the blocks of SACK options. Replaces malformed options, and SACK options with a block that
-/// begins before `from`, by NOPs.
+/// Subtracts `delta` from the edges of SACK blocks. Replaces by NOPs a SACK option with a block before `from`, and all
+/// bytes from a malformed option or the end-of-options mark on.
 fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
     let mut at = 0;
     while at < options.len() {
@@ -287,7 +287,7 @@ fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
         }
         let length = options.get(at + 1).map_or(0, |length| usize::from(*length));
         if kind == END || length < 2 || at + length > options.len() {
-            // RFC 9293, section 3.1: the bytes behind the end-of-options mark are padding.
+            // Bytes behind the end-of-options mark are padding (RFC 9293, section 3.1).
             options[at..].fill(NOP);
             return;
         }

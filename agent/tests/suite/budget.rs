@@ -64,7 +64,8 @@ fn requests_that_grow_share_the_budget() {
     assert!(harness.engine.waiting() > 100);
 }
 
-/// In addition to their bytes, the values of a body need memory for bookkeeping, which counts in the budget as well.
+/// The bookkeeping for the values of a body needs memory in addition to the body's bytes. It counts in the budget as
+/// well.
 #[test]
 fn bodies_of_many_values_share_the_budget() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
@@ -88,7 +89,8 @@ fn bodies_of_many_values_share_the_budget() {
     }
     assert_eq!(harness.refused(), [("crowded", 1)]);
     assert_eq!(harness.engine.waiting(), sent - 1);
-    // 14,000 values, with 12 bytes of bookkeeping each, make up most of the memory of a connection.
+    // The rules store each of the 7,000 values for two paths, with 12 bytes of bookkeeping per path. This makes up most
+    // of the memory of a connection.
     assert!(memory_bytes[0] > 14_000 * 12 + values.len(), "{} bytes", memory_bytes[0]);
     assert_eq!(memory_bytes[1], 2 * memory_bytes[0]);
     // When a request is refused, all its memory is freed.

@@ -6,7 +6,8 @@ use crate::support::world::{Links, Rng, World, request, response, streams};
 const PLAIN: &[(usize, usize)] = &[(65_535, 1500), (65_535, 1500), (65_535, 1500)];
 const GOOD: Links = Links { lost: 0, repeated: 0, delayed: 0 };
 
-/// Sends a request on a new connection, checks the answer, and closes the connection.
+/// Sends a request on a new connection, `piece` bytes at once; checks that a server of the group `group` answers; and
+/// closes the connection.
 fn send_request(world: &mut World, sent: &[u8], group: usize, piece: usize) {
     let expected = response(sent, group);
     let client = loop {
@@ -78,7 +79,8 @@ fn another_agent_continues_a_guess() {
     assert_eq!(world.clients[client].received, expected);
 }
 
-/// Runs several connections of a client over links that lose, repeat and delay packets.
+/// Runs four connections of a client over links that lose, repeat and delay packets. Returns the numbers of right and
+/// wrong guesses, and of guesses that ended with a reset.
 fn transfers(seed: u64) -> [u64; 3] {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };

@@ -74,7 +74,7 @@ fn late_data_among_the_numbers_of_a_reconnected_host_is_dropped() {
     assert_eq!(harness.server(answer_end, first_end, ACK, b""), []);
     assert_ne!(harness.server(0, first_end, ACK, b""), []);
     // A segment that acknowledges the request is forwarded. The data plane does not check acknowledgements, so the
-    // agent sends no splice order while late data may still arrive.
+    // agent sends no splice order while late data may still arrive: for 60 s after it has left the first connection.
     let outputs = harness.server(0, end, ACK | PSH, OK);
     assert!(outputs.iter().any(|output| output.data() == OK), "{outputs:?}");
     assert!(!outputs.iter().any(|output| matches!(output, Output::Order(_))), "{outputs:?}");
