@@ -222,8 +222,8 @@ class Simulation:
         return self.plan.lost_share > 0 and self._losses.random() < self.plan.lost_share
 
     def spread_s(self) -> float:
-        """Return a random delay, in seconds below ``SPREAD_S``, between a step of the kernel's timer wheel and a SYN that
-        is due at this step."""
+        """Return a random delay, in seconds below ``SPREAD_S``, between a step of the kernel's timer wheel and a SYN
+        that is due at this step."""
         return self._arrivals.random() * SPREAD_S
 
     def _next(self, turn: int) -> None:

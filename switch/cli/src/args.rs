@@ -17,7 +17,7 @@ use crate::rotation::Rotation;
 /// The default address on which the switch serves P4Runtime.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
-/// The port numbers that BMv2 accepts for a port without an interface.
+/// The port numbers that BMv2 accepts for the drop port and, except 0, for the CPU port. Neither has an interface.
 const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
 /// The range of `--max-connections` and `--max-request-mib`. The largest limit in MiB, converted to bytes, fits into
 /// 32 bits.
@@ -130,11 +130,12 @@ pub struct Args {
     pub interpret: bool,
     /// Whether the switch logs to standard output.
     pub log_console: bool,
-    /// The log file, without the suffix that the rotation appends.
+    /// The path of the log file without its suffix: `.txt`, or `.1.txt`, `.2.txt` and so on after rotations.
     pub log_file: Option<PathBuf>,
     /// The rotation of the log file: when it is renamed and a new file is begun, and how many renamed files remain.
     pub log_rotation: Rotation,
-    /// The log level; `None` if the command line contains neither a level nor a destination of the log.
+    /// The log level; `None` if the command line contains no level. The default then depends on whether the log has a
+    /// destination ([`crate::logging::start`]).
     pub log_level: Option<LevelFilter>,
     /// The folder for captures of frames; `None` for no captures.
     pub pcap: Option<PathBuf>,
@@ -192,7 +193,8 @@ impl Args {
         }
     }
 
-    /// Skips a flag of BMv2 that has no effect on this switch, with the flag's value, and adds a warning.
+    /// Skips a flag of BMv2 that has no effect on this switch, with the flag's value, and adds a warning. Fails for any
+    /// other flag, and if the value is missing.
     fn has_no_effect(&mut self, flag: &str, parser: &mut Parser) -> Result<(), UsageError> {
         let matching = flags::WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag);
         let &(name, takes_value, why) = matching.ok_or_else(|| usage(format!("unknown flag --{flag}")))?;
@@ -203,7 +205,8 @@ impl Args {
         Ok(())
     }
 
-    /// Sets the interface of a port. If a port has two interfaces, the last one applies, as on `simple_switch_grpc`.
+    /// Adds a port with its interface. If the command line gives a port two interfaces, the last one applies, as on
+    /// `simple_switch_grpc`, and a warning names the earlier one.
     fn add_port(&mut self, port: PortSpec) {
         if let Some(place) = self.ports.iter().position(|earlier| earlier.number == port.number) {
             let PortSpec { number, interface } = self.ports.remove(place);
@@ -242,7 +245,8 @@ fn usage(text: impl Into<String>) -> UsageError {
 /// Parses the command line, which does not include the program's own name.
 ///
 /// # Errors
-/// Fails for a flag that is unknown, incomplete or contradictory. The error names the flag.
+/// Fails for a flag that is unknown or incomplete, for a value that is not allowed, for flags that contradict each
+/// other, and if the program is missing. The error names the flags.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let mut arguments = arguments.into_iter();
     let general = arguments.by_ref().take_while(|word| word != "--").collect();
@@ -373,7 +377,7 @@ fn wait(text: &str) -> Result<Duration, UsageError> {
 }
 
 fn port(text: &str) -> Result<PortSpec, UsageError> {
-    // The test runner of p4c passes "-i 1@veth1" as one word.
+    // The test runner of p4c passes "-i 1@veth1" as one word, so that the value begins with a space.
     let fields =
         text.trim_start().split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
     match fields {

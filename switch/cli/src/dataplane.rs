@@ -33,7 +33,8 @@ struct Port {
     is_present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
-    /// The reason why the last attempt to open the interface again failed; `None` if the interface does not exist.
+    /// The reason why the last attempt to open the interface again failed; `None` if there was no attempt, if it
+    /// succeeded, or if the interface does not exist.
     last_failure: Option<String>,
 }
 
@@ -77,7 +78,7 @@ pub struct DataPlane {
     /// Whether the statistics are read while the switch runs.
     watched: bool,
     busy_poll: bool,
-    /// The number of packets traced so far, and the format of the trace.
+    /// The number of packets traced so far, and the format of the trace; `None` if packets are not traced.
     traced: Option<(u64, TraceFormat)>,
     /// The capture files whose frames replace those that interfaces receive; `None` without such files, and after their
     /// reading has begun.
@@ -143,7 +144,7 @@ impl DataPlane {
     /// Creates a data plane. Each port consists of number, link and captures. `files` are the input files.
     ///
     /// # Errors
-    /// Fails if the kernel refuses the objects with which the thread waits.
+    /// Fails if the kernel refuses to create the poller, or to add the socket of an interface to it.
     pub fn new(
         device: Arc<Device>,
         ports: Vec<(u32, Link, Option<Captures>)>,

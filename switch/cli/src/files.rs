@@ -2,8 +2,8 @@
 //! writes sent packets to `IFACE_out.pcap`.
 //!
 //! Like BMv2, the switch reads the inputs in the order of the frames' timestamps, without waiting between frames. The
-//! inputs may be named pipes (opened in the order of the ports), and must not be truncated. The switch continues to run
-//! after the end of the inputs.
+//! inputs may be named pipes (opened in the order of the ports). A frame that is incomplete in its input is an error.
+//! The switch continues to run after the end of the inputs.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};

@@ -110,7 +110,8 @@ pub fn short(letter: char) -> Result<&'static str, String> {
     }
 }
 
-/// Returns the full name of a flag, whose name may be abbreviated.
+/// Returns the full name of the flag that `name` names or abbreviates; an error if there is no such flag, or if the
+/// abbreviation matches several.
 pub fn long(name: &str, section: Section) -> Result<&'static str, String> {
     let groups = match section {
         Section::General => [GENERAL, TARGET, OWN],

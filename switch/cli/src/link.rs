@@ -32,7 +32,7 @@ impl Link {
         }
     }
 
-    /// Returns the socket on which the thread waits for frames; `None` for files.
+    /// Returns the socket on which the thread waits for frames; `None` for files, and while the interface is not open.
     pub fn raw_fd(&self) -> Option<RawFd> {
         match self {
             Self::Interface(interface) => interface.raw_fd(),
@@ -40,7 +40,8 @@ impl Link {
         }
     }
 
-    /// Returns the index of the interface, while the interface exists.
+    /// Returns the index by which the kernel identifies the interface; `None` for files, and while the interface is not
+    /// open.
     pub fn index(&self) -> Option<i32> {
         match self {
             Self::Interface(interface) => interface.index(),
@@ -96,7 +97,7 @@ impl Link {
         })
     }
 
-    /// Sends the frames of `batch` and removes them from it. Calls `lost` for each frame that could not be sent.
+    /// Sends the frames of `batch`, and empties `batch`. Calls `lost` for each frame that could not be sent.
     pub fn send(&mut self, batch: &mut TxBatch, lost: impl FnMut(Loss)) {
         match self {
             Self::Interface(interface) => interface.send_with(batch, lost),

@@ -17,7 +17,8 @@ use crate::rotation::RotatingFile;
 /// of the log level.
 pub const PACKETS: &str = "packet";
 
-/// Returns the format of the trace of packets; `None` if packets are not traced.
+/// Returns the format of the trace of packets: the format of `--trace`, or, without this flag, text at the log level
+/// `trace`. Returns `None` if packets are not traced.
 pub fn packet_trace(args: &Args) -> Option<TraceFormat> {
     args.trace.or_else(|| (args.log_level == Some(LevelFilter::TRACE)).then_some(TraceFormat::Text))
 }
@@ -35,7 +36,7 @@ pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
         if event.target() == PACKETS {
             return packets == Some(TraceFormat::Text);
         }
-        // For libraries, only warnings and errors are logged.
+        // Lines of libraries are logged only if they are warnings or errors, even at lower levels such as `debug`.
         let own = event.target().starts_with("sluice");
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });

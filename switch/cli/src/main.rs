@@ -186,7 +186,7 @@ fn pem(path: &Path, what: &str, kind: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Returns the settings of the P4Runtime server.
+/// Returns the P4Runtime server's settings from the command line. Reads the files of TLS; fails if one is unusable.
 fn settings(args: &Args) -> Result<Settings, String> {
     let mut settings = Settings::default();
     settings.max_connections = args.max_connections.unwrap_or(settings.max_connections);
@@ -284,7 +284,8 @@ fn unwaited(error: io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
 
-/// Serves controllers until a signal arrives or a service fails.
+/// Reports that the switch is ready, and serves controllers until SIGINT or SIGTERM arrives. Fails if the data plane or
+/// a service ends before.
 async fn control(
     args: &Args,
     device: Arc<Device>,
@@ -357,7 +358,7 @@ fn write_last(statistics: &Statistics, path: &Path) -> Result<(), String> {
     written.map_err(|error| format!("cannot write the statistics file {}: {error}", path.display()))
 }
 
-/// Writes the statistics when the switch ends.
+/// Writes the statistics when the switch ends: to the statistics file or, without such a file, to standard error.
 fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
     match &args.stats_file {
         Some(path) => write_last(statistics, path),

@@ -6,7 +6,7 @@ use sluice_engine::TraceEvent;
 use crate::args::TraceFormat;
 use crate::logging::PACKETS;
 
-/// Logs the trace of one packet.
+/// Logs the trace of one packet. `packet` is its number among the traced packets, and `port` the port that received it.
 pub fn log(format: TraceFormat, packet: u64, port: u32, events: &[TraceEvent]) {
     if format == TraceFormat::Json {
         let steps: Vec<_> = events.iter().map(step).collect();

@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_micros(500);
 /// Limit on the number of frames that are sent at once. If more frames are due after a late tick, the frames above the
 /// limit are never sent. Otherwise the measurement would include the irregular scheduling of this thread.
 const BURST: u64 = 512;
-/// Time within which all frames have returned after the last frame was sent.
+/// Time after the last frame was sent, at whose end a frame that has not returned counts as lost.
 const SETTLED: Duration = Duration::from_millis(500);
 
 /// Traffic that one interface sends, and that may return through any of the interfaces in `to`.
@@ -38,7 +38,8 @@ impl Traffic {
         Ok(Self { interface, to: to.iter().map(|name| (*name).to_owned()).collect() })
     }
 
-    /// Sends `rate` frames per second while `work` runs.
+    /// Sends `rate` frames per second while `work` runs. Returns the result of `work`, and the counts of sent and lost
+    /// frames.
     pub fn during<T>(&mut self, rate: u32, work: impl FnOnce() -> T) -> Result<(T, Carried), Box<dyn Error>> {
         let before = self.count()?;
         let stop = AtomicBool::new(false);

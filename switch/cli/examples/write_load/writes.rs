@@ -29,7 +29,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Connects, pushes the program, and inserts the entry that forwards the frames to port 2.
+    /// Connects to the switch at `address` as its primary controller, pushes the program, and inserts the entry that
+    /// forwards the frames to port 2.
     pub fn connect(address: &str) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (client, stream) = runtime.block_on(async {
@@ -60,8 +61,8 @@ impl Writer {
         Ok(Self { runtime, client, _stream: stream })
     }
 
-    /// Writes batches of this size, one after the other, for the time `length`. Returns the number of updates per
-    /// second.
+    /// Writes batches of about `size` updates, one after the other, for the time `length`. Successive batches forward
+    /// the frames to port 2 and port 3 in turn. Returns the number of updates per second.
     pub fn write_for(&mut self, length: Duration, atomicity: Atomicity, size: usize) -> Result<f64, tonic::Status> {
         let batches = [2, 3].map(|port| request(atomicity, batch(size, port)));
         let Self { runtime, client, .. } = self;

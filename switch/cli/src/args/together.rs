@@ -7,7 +7,8 @@ const V1MODEL_HIGHEST_PORT: u32 = 511;
 /// The highest port that can have an interface: the highest port of a v1model whose ports were widened to 16 bits.
 const HIGHEST_PORT: u32 = 65_535;
 
-/// Refuses flags that contradict each other. Warns of flags that have no effect in combination with others.
+/// Refuses flags that contradict each other, and a command line without a program. Removes flags that have no effect
+/// beside others, and warns of them.
 pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     if no_p4 && let Some(program) = args.program.take() {
         args.warn(format!("the program {} has no effect beside --no-p4", program.display()));

@@ -225,7 +225,7 @@ fn an_interface_that_cannot_be_opened_again_is_logged_once_and_opened_later() {
         add_pair(1);
         let text = "interface cannot be opened yet";
         until_logged(&path, text);
-        // The switch tries to open the interface four times per second.
+        // In this second the switch tries four more times to open the interface. It must log the failure only once.
         std::thread::sleep(Duration::from_secs(1));
         let log = std::fs::read_to_string(&path).unwrap();
         assert_eq!(log.matches(text).count(), 1, "{log}");
@@ -291,7 +291,7 @@ fn the_trace_reports_what_happens_to_a_packet() {
         until_logged("packet 3: dropped: port 2: the interface is down\n");
         run("ip link del s2");
         std::thread::sleep(Duration::from_millis(500));
-        // The other end `h2` was removed, so port 2 cannot become available again.
+        // With `s2` the kernel has also removed the other end of the pair, `h2`. So only `left` is used from here on.
         left.send(&[frame(9, 0x0800, 70)]);
         until_logged("packet 4: dropped: port 2: the interface is down\n");
     });
@@ -313,7 +313,7 @@ fn members_follow_the_links_of_their_ports() {
             .collect();
         sender.send(&frames);
         assert!(!first.receive(1).is_empty() && !second.receive(1).is_empty(), "both ports are chosen");
-        // When the link of port 3 is down, this port must not be selected. After some time, port 2 receives all frames.
+        // Once the switch has noticed that the link of port 3 is down, it must select port 2 for all frames.
         run("ip link set h3 down");
         let all_by_port_2 = |sender: &mut Host, first: &mut Host| {
             let started = Instant::now();
