@@ -12,7 +12,7 @@ from .memory import Memory
 from .pins import ACK, FIN, Event, event
 
 OWNED_TICKS = 458
-"""Ticks of 2^16 us without a packet of the owner after which a slot is free: 30 s."""
+"""Ticks of 2^16 us after the last packet of the connection that a slot measures until the slot is free: 30 s."""
 UNANSWERED_TICKS, ENDED_TICKS = OWNED_TICKS - 61, OWNED_TICKS - 31
 """Ticks by which the switch sets back the stamps of unanswered and of ended connections, so that their slots are free
 after 4 s and 2 s."""
@@ -85,8 +85,8 @@ class Kind(Enum):
     """The kind of a server's segment with payload, by its sequence number."""
 
     NONE = auto()
-    """The segment has one byte before the edge (the end of the data sent): a keepalive, or a probe of a closed
-    window."""
+    """The segment has only the last byte before the edge (the end of the data sent). It is a keepalive if all data is
+    acknowledged, or a probe if the client's window is closed; otherwise it counts as REPEATED."""
     NEXT = auto()
     """The segment has new data that begins at the edge."""
     AHEAD = auto()
@@ -117,8 +117,8 @@ class TransferCells:
         self._flight, self._hole = memory.of(Register.TRANSFER_FLIGHT), memory.of(Register.TRANSFER_HOLE)
 
     def packet(self, now_us: int, flow: Flow, segment: Segment) -> bool:
-        """Handle a packet between a client and its connection's server. Returns whether the slot measures this
-        connection."""
+        """Handle a packet between a client and its connection's server. Returns whether the cells at ``flow.slot``
+        measure this connection, and not another one or none."""
         kind = event(segment.flags, segment.payload)
         answers = segment.by_server and kind is Event.SYN_ACK
         begins = answers and segment.after is PinState.ANSWERED and segment.before is not PinState.ANSWERED
@@ -253,7 +253,8 @@ class TransferCells:
         self._recover(slot, segment, number != acked)
 
     def _recover(self, slot: int, segment: Segment, advances: bool) -> None:
-        """Decide from an acknowledgement whether a tail-loss probe has repaired a loss."""
+        """Move the recovery point up to an acknowledgement. If the acknowledgement reaches this point while the one of
+        a tail-loss probe is outstanding, decide whether the probe has repaired a loss, and count that loss."""
         number = segment.acknowledgement
         point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
         is_beyond = _later(number, point)

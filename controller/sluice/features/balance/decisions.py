@@ -107,7 +107,7 @@ def _log_decision(names: Mapping[int, str], service: Service, decision: Decision
 def _report_decision(
     events: Events, service: Service, decision: Decision, before_after: tuple[_Weights, _Weights], *, acted_on: bool
 ) -> None:
-    """Report the change from the former weights to the present ones as an event."""
+    """Report a decision as an event: each changed weight with its former value, and the diagnosis as a sentence."""
     names = {server.id: server.name for server in service.servers}
     earlier, after = (
         {names[number]: weight for number, weight in weights.items() if number in names} for weights in before_after
@@ -139,8 +139,8 @@ def _report_ejections(events: Events, service: Service, before: frozenset[int], 
 
 
 async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
-    """Sample the open connections in the period that ends at ``end_s``. A sample is omitted if the next one is already
-    due."""
+    """Sample the open connections of a service with second look during the period that ends at ``end_s``; the caller
+    takes the sample at the end. A sample is omitted if the next one is already due."""
     loop = asyncio.get_running_loop()
     if not service.second_look(balancer.options.mode):
         return

@@ -82,7 +82,7 @@ class Balance(Feature):
 
     @property
     def full_of_groups(self) -> frozenset[int]:
-        """Servers that are at their cap of connections in any group of a content service."""
+        """Servers that are full (see `sluice.balance.spill`) in any group of a content service."""
         groups = (self.views[service.id] for service in self._world.plan.services if service.group_of is not None)
         return frozenset[int]().union(*(view.full for view in groups))
 
@@ -117,8 +117,8 @@ class Balance(Feature):
             view.rebase()
 
     def _take_weights(self, service: Service, snapshot: Readback, now_s: float) -> None:
-        """Continue from the ratios that are in the switch. Servers that the switch does not have yet count as new
-        servers."""
+        """Continue from the switch's ejections and, if the service's policy learns, from the switch's ratios. Servers
+        that the switch does not have yet count as new servers."""
         view = self.views[service.id]
         weights = snapshot.weights.get(service.id)
         known = {server.id for server in snapshot.origins.values()}
@@ -166,7 +166,7 @@ class Balance(Feature):
     # -- commands
 
     def set_mode(self, name: str, mode: Mode, now_s: float) -> Change:
-        """Switch a service to another mode until the next reload. Raises Refused."""
+        """Switch a service to another mode until the next reload. Raises Refused if no service has the name."""
         service = self._world.plan.service(name)
         if service is None:
             known = ", ".join(s.name for s in self._world.plan.services)
@@ -177,7 +177,11 @@ class Balance(Feature):
         return change
 
     def set_drain(self, name: str, drain: bool, now_s: float) -> Change:
-        """Exclude a server (``s1``, or ``web/s1``) from new connections, or give it its share again. Raises Refused."""
+        """Exclude a server (``s1``, or ``web/s1``) from new connections, or let it return like a new server.
+
+        Raises Refused if there is no such server, if a server that drains by configuration is to return, or if no other
+        server of a service would accept connections.
+        """
         world = self._world
         service, number = find_server(world, name)
         server = next(s for s in service.servers if s.id == number)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _BACK = 4096
-"""The most lines that a search reads backwards from a time. The number includes lines of other services."""
+"""The most lines that a search reads backwards from a time, lines of other services included. The search reads at most
+256 times as many bytes, so it reads fewer lines if they are longer than 256 bytes on average."""
 
 
 def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, dict[str, int]] | None:
     """Return the last decision on a service up to a time, as its Unix time and its weights by server name.
 
-    Returns None if the trace has no such decision. Raises OSError. The lines are in the order of time, so the search is
-    binary.
+    Returns None if the lines before that time, as far back as the search reads (see _BACK), have no such decision.
+    Raises OSError. The lines are in the order of time, so the search for the time is binary.
     """
     with Path(path).open("rb") as file:
         end = _until(file, unix_s)
@@ -46,7 +47,7 @@ def _until(file: BinaryIO, unix_s: float) -> int:
 
 
 def _backwards(file: BinaryIO, end: int) -> list[bytes]:
-    """Return the lines before an offset; the last line is first."""
+    """Return at most _BACK lines, of at most 256 * _BACK bytes together, before an offset; the last line is first."""
     size = min(end, _BACK * 256)
     file.seek(end - size)
     return list(reversed(file.read(size).splitlines()[-_BACK:]))

@@ -15,7 +15,8 @@ NOT_JUDGED = "Not judged yet: the first window has not ended."
 
 @dataclass(slots=True)
 class ServiceView:
-    """A service's balancer, its last decision, and which of its servers are full (at their cap of open connections)."""
+    """A service's balancer, its last decision, and which of its servers are full: a server is full from the time it
+    reaches its cap of open connections until an eighth of the cap is free again (see `sluice.balance.spill`)."""
 
     balancer: Balancer
     decision: Decision | None = None
@@ -24,7 +25,7 @@ class ServiceView:
     due_s: float | None = None
     """Time of the next decision by the event loop's clock; None: at once, because the next reading is a new base."""
     full: frozenset[int] = frozenset()
-    """Servers at their cap of open connections, by the last reading."""
+    """Servers that are full, by the last reading of the open connections."""
     full_since_decision: frozenset[int] = frozenset()
     """Servers that were full at any reading since the last decision."""
     refusing: bool = False
