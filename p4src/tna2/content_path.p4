@@ -14,8 +14,8 @@
 
 // Results of the content path for a packet, for later controls.
 struct spliced_t {
-    bit<32>     value;            // delta of a spliced connection's sequence numbers; for a splice order: whether the stored delta
-                                  // equals the order's delta
+    bit<32>     value;            // delta of a spliced connection's sequence numbers; for a splice order: whether the stored
+                                  // delta equals the order's delta
     bit<1>      detour;           // an answer while the agent translates: it goes to the agent, with the client as destination
     server_id_t pin;              // the connection's pinned server; the packet itself may go to an agent
 }

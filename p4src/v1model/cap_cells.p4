@@ -102,7 +102,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// Raises a cap that is below the least cap to the least cap. A cap of 0, which means no cap, and a cap above NO_CAP become NO_CAP.
+// Raises a cap that is below the least cap to the least cap. A cap of 0 (which means no cap) or above NO_CAP becomes NO_CAP.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;

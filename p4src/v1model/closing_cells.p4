@@ -1,4 +1,5 @@
-// The registers of closing, with one cell for each slot: sequence numbers and state of the slot's connection.
+// The registers of closing. With one cell for each slot: sequence numbers, state and ends of the slot's connection. With fewer
+// cells: hints about idle connections for the controller, and counts of pauses.
 //
 //     client                         switch                          server
 //       | ACK of all that was sent ---->| idle: noted as a hint        |
@@ -143,7 +144,7 @@ control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t serv
 }
 
 // Handles payload or a FIN of the server: measures the pause before new payload. At a FIN, the pause before the last payload is
-// counted.
+// counted, unless that payload was shorter than any response.
 control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t server_next, in closing_state_t before,
                       inout closing_state_t state, inout bool pauses) {
     apply {
@@ -167,7 +168,7 @@ control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t se
     }
 }
 
-// Decides on a tickle: it is forwarded to the server if the connection is idle.
+// Decides on a tickle: forwards it to the server if the connection has been idle for at least the tickle's `least_age`.
 control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, inout closing_state_t state, inout ClosingStep step) {
     apply {
         if (before[CLOSING_STATUS] < CLOSING_CLOSED && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
@@ -204,13 +205,13 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
 }
 
 // Handles a client's ACK without payload. The first ACK that acknowledges all of the server's last payload begins the idle time,
-// and writes a hint for the controller. After an ACK that closes the client's window, the connection is not idle, because
-// the server may have more data to send.
+// writes a hint for the controller, and lets the pause before that payload be counted. After an ACK that closes the client's
+// window, the connection is not idle, because the server may have more data to send.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
     apply {
         if (state[CLOSING_SERVER_SPOKE] == 0 || server_next != 1w1 ++ hdr.tcp.acknowledgement) {
-            // The ACK does not acknowledge all of the server's last payload.
+            // The client sent the last payload, or the ACK does not acknowledge all of the server's last payload.
         } else if (hdr.tcp.window == 0) {
             state = spoken(1, meta.now, state);
         } else if (state[CLOSING_ACKNOWLEDGED] == 0) {

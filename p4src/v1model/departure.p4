@@ -29,8 +29,8 @@ control Departure(inout headers_t hdr, inout metadata_t meta, inout verdict_t ou
         forward.apply(hdr, outcome);
         if (meta.agent_address != 0) {
             hdr.ipv4.dst = meta.flow.dst;
-            // If the agent's address has no neighbour id, the agent was removed, and the packet is not punted: the controller would
-            // try to resolve the packet's destination, the client, instead of the agent.
+            // If the agent's address has no neighbour id, the agent was removed, and the packet is not punted: the controller
+            // would try to resolve the packet's destination, the client, instead of the agent.
             if (outcome.neighbour == 0)                                     outcome.punt = PuntReason.none;
         }
         if (outcome.drop == DropReason.none)                                tag.apply(hdr, outcome.egress_port);

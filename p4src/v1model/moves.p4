@@ -1,4 +1,5 @@
-// Moves: counts connections that, as their packets show, have had two servers.
+// Moves: counts signs that a connection has had two servers: SYNs that go to another server than an earlier SYN of the same
+// handshake (moved), and RSTs from a server that does not know the connection (disowned).
 //
 //   reads  path, event, pinned, moved, service; tcp
 //   writes the cells of moved and disowned (one for each service)

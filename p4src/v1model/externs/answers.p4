@@ -5,7 +5,7 @@
 //          egress_port
 //   drops  arp_ignored, no_service
 //   punts  arp: an ARP reply to the router, from which the controller learns the neighbour
-//          sender: any other ARP packet, whose sender requests a local address or may have moved
+//          sender: any other ARP request or reply, whose sender requests a local address or may have moved
 //
 // A digest reports the sender of an ARP packet to the controller. For the digest, the sender's addresses are copied to the fields
 // of the ARP packet's target, whether the switch answers the ARP packet or not.

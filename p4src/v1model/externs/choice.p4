@@ -5,7 +5,7 @@
 
 // The program computes a position in the group, so the selectors use the algorithm `identity`. The position is the connection's
 // hash, or a point of the unit interval times the group's size. Members of a group are in the order in which they were written,
-// so all places of a server are adjacent.
+// so the members that stand for one server (as many as its weight) are adjacent.
 
 // Draws a server by the weights that follow from the metric R.
 //
@@ -46,7 +46,8 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);
-                // The factor changes each bit of the hash in two of an agent's three further attempts.
+                // Each of an agent's three further attempts draws by another hash: the term changes each bit of the hash in two of
+                // the three attempts.
                 draw = draw ^ ((bit<32>)meta.attempt * 0x55555555);
             } else {
                 draw_point.read(last, (bit<32>)meta.service);
@@ -64,8 +65,8 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
 // other servers. A large pool has one group of all servers, whose number is SERVERS or more.
 //
 // For a service that compares three or four servers, one draw selects all further servers: a member of the group also names the
-// servers half a group, or one third and two thirds of a group, after this member. Each server still has its share of places, and
-// no server is drawn twice.
+// servers half a group, or one third and two thirds of a group, after this member. Each server is still named in proportion to
+// its weight, and no server is drawn twice.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 

@@ -2,7 +2,7 @@
 #ifndef SLUICE_V1MODEL_LENGTHS_P4
 #define SLUICE_V1MODEL_LENGTHS_P4
 
-// true, because the switch can remove IPv4 options from a header (used in the stage refusal).
+// Whether the switch can remove IPv4 options from the header of a refused SYN, which becomes a RST (stage refusal).
 const bool TAKES_OPTIONS_OFF = true;
 
 control Bytes(in bit<4> words, out bit<16> bytes) {

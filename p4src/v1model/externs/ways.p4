@@ -137,7 +137,7 @@ control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_
 }
 
 // Completes a SYN's claim of a slot for its choice. If the SYN claims the slot of its own connection again before the handshake
-// has ended, the connection has moved to another server.
+// has ended, and its choice is not the slot's previous server, the connection has moved to another server.
 control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in pin_state_t state_before, inout server_id_t pin) {
     apply {
         pin = meta.choice;
