@@ -163,7 +163,7 @@ impl Paths {
         &self.nodes[node as usize].fields
     }
 
-    /// Returns whether a document contains at most one value for a node.
+    /// Returns whether every step to a node has an index, so that a document contains at most one value for the node.
     pub(crate) fn once(&self, node: NodeId) -> bool {
         self.nodes[node as usize].once
     }

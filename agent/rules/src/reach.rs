@@ -28,7 +28,8 @@ impl RuleSet {
             let first = rules.end;
             let size = self.block_of[first..].iter().take_while(|&&second| second as usize == block).count();
             let is_entry = self.is_target(block as u32) || block == 0;
-            // A block that is no target of a `goto` is evaluated only if no rule of the previous block has matched.
+            // A block that is no target of a `goto` is evaluated only if no rule of the previous block has matched. So
+            // the rules of that block may make the rules of this block unreachable.
             rules = if is_entry { first..first + size } else { rules.start..first + size };
             let passed = (!is_entry).then(|| self.blocks[block - 1].miss).flatten();
             for rule in first..first + size {
@@ -65,7 +66,8 @@ impl RuleSet {
         Some(shadowed_by)
     }
 
-    /// Returns whether all requests that satisfy the first alternative satisfy the second.
+    /// Returns whether a comparison of the conditions shows that all requests that satisfy the first alternative
+    /// satisfy the second. False if it cannot decide.
     fn implies(&self, first: &Alternative, second: &Alternative) -> bool {
         let implied = |cond: &Cond| {
             first.conds.iter().any(|condition| {
@@ -99,7 +101,8 @@ fn branch_implies(first: &Branch, second: &Branch, single: bool) -> bool {
     }
 }
 
-/// Returns whether every value that satisfies the first test satisfies the second.
+/// Returns whether a syntactic comparison shows that every value that satisfies the first test satisfies the second.
+/// False if it cannot decide.
 fn test_implies(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), _) => second.holds(text),
@@ -114,7 +117,7 @@ fn test_implies(first: &Test, second: &Test) -> bool {
     }
 }
 
-/// Returns whether no value satisfies both tests.
+/// Returns whether a syntactic comparison shows that no value satisfies both tests. False if it cannot decide.
 fn are_disjoint(first: &Test, second: &Test) -> bool {
     match (first, second) {
         (Test::Is(Matcher::Exact(text)), test) | (test, Test::Is(Matcher::Exact(text))) => !test.holds(text),

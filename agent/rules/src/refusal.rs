@@ -8,11 +8,11 @@ use crate::ruleset::RuleSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The status in HTTP or SMTP: 400, 403, 408, 413, 415, 431, 505, 550 and others. The other protocols send no
-    /// status to the client; there, this is 0 if a rule refuses.
+    /// status to the client; in these, the field is 0 if a rule refuses.
     pub status: u16,
     /// The reason, for logs and counters; it is one of a fixed set of texts.
     pub why: &'static str,
-    /// The index of the rule that refused; none if the request itself is faulty.
+    /// The index of the rule that refused; `None` for other reasons, such as a malformed request or a timeout.
     pub rule: Option<u32>,
     /// The bytes to send to the client before closing.
     pub reply: Vec<u8>,

@@ -68,8 +68,8 @@ impl HttpRequest {
         }
     }
 
-    /// Parses the head once it is complete. Either decides by the head, or prepares the parsing of the body. In the
-    /// second case, returns the interim response, if the client waits for one.
+    /// Parses the head once it is complete; before that, returns an empty response. Either decides by the head
+    /// (`Break`), or prepares the parsing of the body and returns `100 Continue` if the client waits for it.
     fn read_head(
         &mut self,
         rules: &RuleSet,

@@ -13,7 +13,7 @@ pub(super) struct Line<'s> {
 }
 
 impl<'s> Line<'s> {
-    /// Returns the first word, and the text behind it without leading spaces.
+    /// Returns the first word, and the text behind it without surrounding white space.
     pub(super) fn word(self) -> (&'s [u8], &'s [u8]) {
         word(self.text)
     }

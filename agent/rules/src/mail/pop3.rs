@@ -32,7 +32,8 @@ impl Pop3 {
             b"USER" if rest.is_empty() => answer("-ERR a name is missing"),
             b"USER" => forward(evaluator, &[rest.to_vec()], Vec::new(), line.start),
             b"AUTH" => self.auth(evaluator, line, rest),
-            // An APOP digest covers the server's greeting, which the client has not received (RFC 1939, section 7).
+            // A server would reject an APOP digest: the client computes it from the greeting, but has received the
+            // agent's greeting (RFC 1939, section 7).
             b"APOP" => answer("-ERR APOP is not offered"),
             b"STLS" if evaluator.offers("STLS") => {
                 opaque(evaluator, line).unwrap_or_else(|| answer("-ERR TLS is not available"))
@@ -64,7 +65,8 @@ impl Pop3 {
     }
 }
 
-/// Returns the answer to a malformed response of AUTH; `*` cancels the command (RFC 5034, section 4).
+/// Returns the answer to a response of AUTH that is malformed, or that is `*`, which cancels AUTH (RFC 5034, section
+/// 4).
 fn malformed() -> LineAction {
     answer("-ERR the command is cancelled, or its response malformed")
 }

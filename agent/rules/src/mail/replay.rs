@@ -41,7 +41,7 @@ pub enum ReplayStatus {
     /// The caller sends these bytes to the server.
     Send(Vec<u8>),
     /// The server is in the state that the client expects. The caller discards the first `used` bytes of the server,
-    /// because the agent has already answered the replayed commands. It forwards all later bytes.
+    /// because the client has already received answers to the replayed commands. The caller forwards all later bytes.
     Ready {
         /// The number of the server's bytes to discard.
         used: usize,
@@ -93,7 +93,7 @@ impl Replay {
         ReplayStatus::Ready { used: self.at }
     }
 
-    /// Returns whether the awaited answer is a success, if this line completes the answer; otherwise none.
+    /// If this line completes the awaited answer, returns whether the answer is the expected one; otherwise `None`.
     fn line_status(&self, command: &ReplayCommand, line: &[u8]) -> Option<bool> {
         match self.protocol {
             Protocol::Imap => self.imap_line_status(command, line),
@@ -122,8 +122,8 @@ impl Replay {
         }
     }
 
-    /// Returns the reply to the client after the server has refused a command: it answers the client's command and ends
-    /// the dialogue.
+    /// Returns the bytes for the client after the server has refused a command. In SMTP and POP3, they are the server's
+    /// answer. In IMAP, they are the answer's last line if the client can interpret it, and a BYE.
     fn refusal_reply(&self, command: &ReplayCommand, answer: &[u8], last: &[u8]) -> Vec<u8> {
         const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
         let tag = word(command.line.trim_ascii()).0;

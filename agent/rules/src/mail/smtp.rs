@@ -88,7 +88,8 @@ impl Smtp {
         lines.map(|(line, _)| ReplayCommand { line: line.clone(), expected: ExpectedReply::Success }).collect()
     }
 
-    /// Processes a command after which the rules cannot read the dialogue.
+    /// Processes a command after which the rules cannot read the dialogue: they decide by the fields sent so far. If a
+    /// rule may still refuse, the agent rejects the command by `refusal`.
     fn opaque(&self, evaluator: &Evaluator, line: Line, refusal: &str) -> LineAction {
         match evaluator.give_up(&self.sent(evaluator, None, None)) {
             Some(outcome) => LineAction::Forward(outcome, self.steps(), line.start),

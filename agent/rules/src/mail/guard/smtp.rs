@@ -32,8 +32,8 @@ enum State {
     Over,
 }
 
-/// The command that the server has not answered yet. Its value becomes part of the envelope when the server accepts the
-/// command.
+/// The command that the server has not answered yet. The name or address of a command becomes part of the envelope when
+/// the server accepts the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -143,7 +143,8 @@ impl Smtp {
         self.state = match (is_success, std::mem::replace(pending, Pending::Nothing)) {
             (None, Pending::Text) => State::Text(2),
             (None, Pending::Auth) => State::Response,
-            // The server requests more bytes, although none follow this command.
+            // The server requests more bytes after a command that no such bytes follow, so later bytes have no known
+            // kind.
             (None, _) => State::Over,
             (Some(true), Pending::Helo(name)) => {
                 (self.helo, self.mail) = (Some(name), None);
