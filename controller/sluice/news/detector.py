@@ -25,8 +25,8 @@ class Detection:
     """The average of AR (the rate of the fastest responses) before this observation, in bit/s; None before the
     first."""
     request_average: float | None
-    """The average request rate before this observation, in requests per second; None before the first. The average is
-    of admitted requests (R_p), in production mode of admitted and refused requests."""
+    """The average request rate before this observation, in requests per second; None before the first. Production mode
+    averages offered requests, the other modes admitted requests (R_p)."""
     slower: bool
     """Whether condition 1 is true: responses are degraded beyond the tolerance."""
     busier: bool

@@ -1,5 +1,5 @@
-"""The long-term mean of AR under a limit, the target of this mean, and the correction of a reference that is too
-high."""
+"""The long-term mean of AR (the mean rate of the fastest responses) under a limit, the target of this mean, and the
+correction of a reference that is too high."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class LongMean:
         self._options = options
         self._aim = _AIM
         self._first = 0.0, 0.0
-        """The limit and the mean at the time when the mean was first below its target."""
+        """The limit and the mean with which ``blames`` compares later ones: those of its first call, and of each later
+        call with a higher limit, or with a mean that has risen enough since the limit was lowered."""
         self._mean = self._fresh()
 
     def configure(self, options: NewsProductionOptions) -> None:
@@ -40,8 +41,8 @@ class LongMean:
         self._options = options
 
     def begin_anew(self) -> None:
-        """Start a new mean after a queue has drained. The target, and what ``blames`` remembers of a higher limit,
-        stay."""
+        """Start a new mean after a queue has drained. The target stays, and so do the limit and the mean with which
+        ``blames`` compares later ones."""
         self._mean = self._fresh()
 
     def fold(self, ar_share: float) -> None:
@@ -56,7 +57,8 @@ class LongMean:
 
     @property
     def low(self) -> bool:
-        """Whether the mean is below its target, and so confirms a degradation. Also true while the mean is unknown."""
+        """Whether the mean is more than _SHORT below its target, and so confirms a degradation. Also true while the
+        mean is unknown."""
         return self.value is None or self.value < self._aim - _SHORT
 
     @property
@@ -67,8 +69,8 @@ class LongMean:
     def blames(self, limit: float) -> bool:
         """Return whether a mean below its target is a reason to lower this limit.
 
-        It is no reason if the limit has already been lowered by 15 % without effect. The present mean then becomes the
-        target.
+        It is no reason while the mean is unknown, or if the limit has already been lowered by 15 % without effect. In
+        the second case the target falls to the present mean, but not below _AIM_LEAST.
         """
         mean = self.value
         if mean is None:

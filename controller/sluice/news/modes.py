@@ -40,7 +40,7 @@ class Candidate:
 
 
 class ControlMode(ABC):
-    """Alarm and limit of one group of destinations. Limits are in connections per second; None: there is no limit."""
+    """The alarm and the limits of the destinations behind one switch. Limits are in connections per second."""
 
     limits: ClassVar[bool] = True
     """Whether the mode sets limits itself. Otherwise only configured limits are in force."""
@@ -109,8 +109,8 @@ class ControlMode(ABC):
 
     @abstractmethod
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """Start a limit on a target. Returns False, and starts no limit, while it is uncertain that the target is a hot
-        spot."""
+        """Start a limit on a target. Returns False, and starts no limit, if the requests for the target are no crowd,
+        or if it is still uncertain whether they are."""
 
     @abstractmethod
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
@@ -263,7 +263,7 @@ class ProductionMode(ControlMode):
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
         # The sum of all requests can exceed its usual value because of other targets, and does so as long as any crowd
-        # lasts. It replaces the requests for a single target only if the target's usual rate is unknown.
+        # lasts. So the sum decides for a target only if no other target is limited and its usual rate is unknown.
         is_single = len(self._crowds) == 1
         for target, requested in crowds.items():
             crowd = self._crowds[target]

@@ -214,7 +214,8 @@ class News:
         )
 
     def _peek(self, time_s: float, destination: Packed, cumulative: Requests) -> tuple[float, Requests] | None:
-        """Return the seconds and the requests of a destination since its last reading, between two observations."""
+        """Return the seconds and the requests of a destination since its last reading, between two observations. None
+        for a destination's first reading, and if its counters were reset."""
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
@@ -300,8 +301,8 @@ class News:
         """Return the limited target, or the hot spot if there is no limit, with its requests in the interval and the
         seconds for which the requests were counted.
 
-        A hot spot that is not limited may not be counted yet. In this case the target is None, which means all
-        destinations.
+        Of several limited targets, the result is the hot spot or, if this is not limited, the target with the oldest
+        limit. Without a limit, the result is None (all destinations) if there is no hot spot or it is not counted yet.
         """
         rates = self._mode.rates
         target = self._hot_spot if self._hot_spot in rates else next(iter(rates), self._hot_spot)

@@ -60,7 +60,7 @@ class NewsProductionOptions:
     limit_floor: Share = 0.5
     """The limit is never below this part of the hot spot's usual request rate, which its servers can serve."""
     back_off: PartOfOne = 0.1
-    """At the first degradation, the limit is lowered below the last healthy limit, by this part of it."""
+    """At the first degradation, the limit falls to the last healthy limit less this part of the healthy limit."""
     back_off_max: PartOfOne = 0.5
     """The largest part by which the limit falls in one move while no healthy limit is known."""
     probe_min: PartOfOne = 0.02
@@ -91,7 +91,7 @@ class NewsProductionOptions:
 
 @dataclass(frozen=True, slots=True)
 class NewsOptions:
-    """Flash-crowd control of one group of destinations. Raises OptionsError if two options contradict each other."""
+    """The options of flash-crowd control. Raises OptionsError if two of them contradict each other."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 

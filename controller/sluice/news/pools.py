@@ -52,7 +52,7 @@ LASTING_WINDOWS = 4
 
 
 class Pools:
-    """The pools of all services, each with its usual number of completed handshakes."""
+    """The pools of all services, each with its usual number of completed handshakes per second."""
 
     def __init__(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
         """``gain`` is g of the averages (``production.gain``); ``intervals`` is the length of the window in
@@ -135,7 +135,7 @@ class Pools:
         return bool(evidences) and all(evidence.starved or evidence.flooded for evidence in evidences)
 
     def learn(self) -> None:
-        """Learn the usual number of completed handshakes from the last window, which was healthy."""
+        """Learn each pool's usual number of completed handshakes per second from the last window, which was healthy."""
         for number, servers in self._parts.items():
             completed = sum(counts.completed for counts in servers.values())
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
