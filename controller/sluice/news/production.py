@@ -23,8 +23,8 @@ _STRAINED = 0.9
 """A rise in the number of lasting responses shows a full link only while AR is below this fraction of its reference.
 Both AR and the number of lasting responses vary by chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
-"""Parts of the largest step upward. The first bounds the step if lasting responses decide it, which show the capacity
-more exactly than AR. The second then bounds a step beyond a limit that was too high."""
+"""Parts of the largest step upward, for steps that are decided by lasting responses, which show the capacity more
+exactly than AR. The first part bounds every such step, the second bounds a step beyond a limit that was too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Health:
     """The measurements that decide the moves of a limit."""
 
     ar_share: float | None
-    """AR in parts of its reference; None without evidence."""
+    """AR (the mean rate of the fastest responses) in parts of its reference; None without evidence."""
     healthy: bool
     """Whether AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
@@ -48,7 +48,7 @@ class Health:
 class ProductionRegulator:
     """The limit of one target.
 
-    After a move the limit stays until the next move can be decided by measurements that are all from after this move.
+    After a move the limit stays until the next move can be decided by measurements that all began after the first move.
     """
 
     def __init__(self, options: NewsOptions) -> None:

@@ -124,8 +124,8 @@ class RequestMeter:
         return Interval(seconds, requests, {i: span for i, (span, _) in counted.items() if span != seconds})
 
     def peek(self, time_s: float, destination: Packed, now: Requests) -> tuple[float, Requests] | None:
-        """Return the seconds and requests since the last reading, which remains the base. A first reading becomes the
-        base, and the result is None.
+        """Return the seconds and a destination's requests since its last reading, which remains the base. A first
+        reading becomes the base, and the result is None.
 
         Raises CounterReset when a counter went backwards.
         """

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""The present limit is near the limit at which responses degraded or began to last longer if it is at least this part
-of that limit. The long-term mean of AR then moves the present limit."""
+"""If the present limit is at least this part of the limit at which responses degraded or began to last longer, it is
+near that limit. The long-term mean of AR (the mean rate of the fastest responses) then moves the present limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
-"""The limit moves by _TRIM times the difference between the long-term mean and its target, but by at most _TRIM_MOST.
-Both are parts of the limit."""
+"""One move by the long-term mean changes the limit by _TRIM times the difference between the mean and its target, but
+by at most _TRIM_MOST. The result of the product and _TRIM_MOST are parts of the limit."""
 _FREE, _CLOSE = 0.02, 0.02
-"""If responses do not last longer, and the long-term mean is less than _CLOSE below its target, the limit rises by
-_FREE (a part of the limit) times ``room``, or more."""
+"""If responses do not last longer, and the long-term mean is less than _CLOSE below its target, the limit rises at
+least by _FREE (a part of the limit) times the parameter ``room`` of ``trim``."""
 _RECOVERING = 1.1
-"""Responses are recovering if AR grew by more than this factor while the last limit was in force."""
+"""Responses are recovering if AR grew by more than this factor since the last degradation."""
 
 
 @dataclass(slots=True)
@@ -93,6 +93,6 @@ class CapacitySearch:
             self.bad = self.limit
             self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
-            # If several limits in a row were lowered, only the first has certainly caused the present queue.
+            # After several moves down in a row, only the first, highest limit has certainly caused the present queue.
             self.full = self.bad = max(self.bad or 0.0, self.limit)
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)

@@ -2,7 +2,8 @@
 
 A refused SYN is repeated after a second, and a page needs several connections. If each SYN were admitted by chance, few
 pages would be loaded completely. So the switch remembers the clients that it admitted. If the first bucket refuses a
-SYN of such a client, the switch tries the second bucket. Both buckets together admit as many connections as the limit.
+SYN of such a client, the switch tries the second bucket. Together the buckets admit about as many connections as the
+limit permits; for an interval they can admit somewhat more (``widest``).
 """
 
 from __future__ import annotations

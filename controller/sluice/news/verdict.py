@@ -14,7 +14,7 @@ from .evidence import Evidence, unanswering
 
 
 class Cause(StrEnum):
-    """The cause of the measurements."""
+    """The cause of the measured rates and counts: normal traffic, a flash crowd, a flood of SYNs, or a sick server."""
 
     NORMAL = "normal"
     CROWD = "crowd"
@@ -28,9 +28,11 @@ class Verdict:
 
     cause: Cause
     servers: tuple[int, ...] = ()
-    """Servers that answer worse than the others; a verdict names them even if the cause is a crowd."""
+    """Numbers of the servers that answer worse than the others; in a crowd, of those that answer far worse. If every
+    server leaves requests unanswered, the numbers of all these servers."""
     freeze: bool = False
-    """Whether the weights are to stay, because no single server is the cause and the differences of R are noise."""
+    """Whether the weights are to stay. They stay if no single server is the cause: differences between the servers in R
+    (retransmitted SYNs per answered connection) are then noise."""
 
 
 def judge(

@@ -17,8 +17,8 @@ from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
 
 FASTEST = 6
-"""The least number of responses of which AR is to be the mean. With a single response, AR would be half its average in
-a fifth of the windows (log-normal rates, deviation 1)."""
+"""The least number of responses of which AR is to be the mean. If AR were the rate of only the fastest of ten
+responses, it would be below half its average in a fifth of the windows (log-normal rates, deviation 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class MeasurementWindow:
     A few responses are no measurement of the fastest ones. So the number of intervals is doubled until the fastest part
     has FASTEST responses, until there were requests for as many responses, or until all stored intervals are used.
 
-    If flows have keys, a flow of several intervals counts once, with its last rate. Otherwise a fast bulk transfer,
-    counted in each interval, would weigh less the more other flows there are. AR would then depend on the number of
-    flows.
+    If flows have keys, a flow of several intervals counts once, with its last rate. Without keys, a fast bulk transfer
+    counts again in each interval. Its weight in AR is then larger, the fewer other flows there are, so AR depends on
+    the number of flows.
     """
 
     def __init__(self, intervals: int, most: int = 0) -> None:

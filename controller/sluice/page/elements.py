@@ -264,7 +264,7 @@ def _rows(table: ui.table, rows: list[view.Row]) -> None:
 
 
 def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
-    """Replace a chart's options. They are copied because all viewers share them."""
+    """Replace a chart's options. The chart gets a copy, because the charts of all viewers share ``options``."""
     chart.options.clear()
     chart.options.update(options)
     chart.update()
