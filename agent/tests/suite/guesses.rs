@@ -79,8 +79,7 @@ fn a_miss_resets_the_wrong_server_before_it_receives_a_byte() {
     assert_eq!(harness.guesses(), [0, 1, 0]);
 }
 
-/// Returns a connection as [`guessing`] does, with a wrong server whose sequence numbers differ from those of the right
-/// server.
+/// Returns a client as [`guessing`] does, whose guessed server has other sequence numbers than the right server.
 fn guessing_wrong() -> Harness {
     let mut harness = guessing(RULES);
     harness.cookie = Seq(u32::MAX);

@@ -168,7 +168,8 @@ fn a_server_that_answers_everything_at_once() {
     is_refused(&mut conversation, "RCPT TO:<trap@a.example>\r\n", "550 ");
 }
 
-/// The agent stays in many dialogues. To free memory, it closes those that have been idle longest.
+/// The agent keeps each dialogue in memory, because rules may still refuse commands. At the memory budget, it closes
+/// the dialogues that have been idle longest.
 #[test]
 fn silent_dialogues_share_the_budget() {
     let budget = crate::support::world::settings().budget;

@@ -1,5 +1,5 @@
-//! Tests with random segments of a client and a server of a mail protocol: the client never receives an answer of the
-//! server to the agent, and all memory is freed.
+//! Tests with random segments of a client and a server of a mail protocol: the client, which the agent has greeted,
+//! receives neither the server's greeting nor the server's answer to EHLO, and all memory is freed.
 
 use crate::support::harness::{Harness, ISN, Output};
 use crate::support::play::{self, Play, pick_range};
@@ -20,8 +20,8 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// The server's greeting and answers. The client must not receive those with the word `swallowed`, because the agent
-/// has greeted the client and answered the first commands itself. It may receive the last two answers.
+/// The server's greeting and its answers to EHLO, MAIL, RCPT and DATA. The agent discards those with the word
+/// `swallowed`, because it has greeted the client and answered these commands itself.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
@@ -115,7 +115,7 @@ fn play(seed: u64) -> usize {
     for _ in 0..80 {
         play.step();
     }
-    // The client may receive the answer to a repeated MAIL, but neither the server's greeting nor its answer to EHLO.
+    // The answer `250 swallowed` to MAIL is not searched for: a client that sends MAIL again may receive it.
     let received = String::from_utf8_lossy(&play.received).into_owned();
     assert!(!received.contains("220 swallowed") && !received.contains("250-swallowed"), "seed {seed}: {received}");
     play::assert_ends(&mut play.harness, seed);

@@ -46,7 +46,7 @@ fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
     assert_eq!((harness.refused(), harness.service.groups[0].failed.get()), (vec![], 3));
 }
 
-/// A forged reset does not count as a refusal: only a reset that acknowledges exactly the SYN answers it.
+/// A forged reset does not count as a refusal: a server's refusal acknowledges exactly the agent's SYN.
 #[test]
 fn a_forged_refusal_is_none() {
     let mut harness = connected();

@@ -86,7 +86,7 @@ impl Conversation {
         outputs
     }
 
-    /// Lets the client send `text`, and returns the bytes that it receives in reply.
+    /// Lets the client send `text`, and returns the bytes that the client receives in reply.
     pub fn replies_to(&mut self, text: &str) -> String {
         let before = self.received.len();
         self.sends(text);

@@ -28,12 +28,13 @@ pub const FACTS: Facts = Facts {
     isn: ISN,
 };
 
-/// Returns a guessed connection of a service that permits guesses, and whose servers are configured.
+/// Returns a client that the data plane has connected to a guessed server. The service permits guesses, and its groups
+/// contain the servers `OF_A`, `OF_B` and `OF_BOTH`. The agent has not received a segment of the client yet.
 pub fn guessing(content: &str) -> Harness {
     guessing_if(content, true)
 }
 
-/// Returns the connection of [`guessing`]; its service permits guesses only if `guess` is true.
+/// Returns the client of [`guessing`]; the service permits guesses only if `guess` is true.
 pub fn guessing_if(content: &str, guess: bool) -> Harness {
     let mut harness = Harness::new(content);
     let mut known = Arc::into_inner(service(content)).unwrap();

@@ -38,14 +38,15 @@ pub trait Play {
     }
 }
 
-/// Returns the flags `usual`, or in `percent` percent of the cases other flags.
+/// Returns the flags `usual`; in `percent` percent of the cases inverts the flag FIN, RST or SYN, all flags, or none.
 pub fn flags(rng: &mut Rng, usual: u8, percent: u64) -> u8 {
     let odd = [FIN, RST, SYN, 0xff, 0][rng.below(5) as usize];
     if rng.percent(percent) { usual ^ odd } else { usual }
 }
 
-/// Returns which bytes of a text of `length` bytes are sent: in `percent` percent of the cases the bytes from the
-/// offset `sent` on, otherwise bytes from a random offset on. If they begin at `sent`, advances `sent` to their end.
+/// Returns which bytes of a text of `length` bytes are sent, fewer than `max_length`: in `percent` percent of the cases
+/// the bytes from the offset `sent` on, otherwise bytes from a random offset on. If the bytes begin at `sent`, advances
+/// `sent` to their end.
 pub fn pick_range(rng: &mut Rng, sent: &mut usize, length: usize, max_length: u64, percent: u64) -> Range<usize> {
     let start = if rng.percent(percent) { *sent } else { rng.below(length as u64) as usize };
     let end = (start + rng.below(max_length) as usize).min(length);
