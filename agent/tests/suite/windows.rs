@@ -82,7 +82,8 @@ fn windows_of_servers_with_other_scales() {
             window: field,
         };
         let outputs = harness.sends(head, &[], b"");
-        let room = 768; // the agent's buffer as a window field: while the agent forwards, it announces no larger window
+        // The agent's buffer in units of 2^7 bytes. While the agent forwards, it announces no larger window.
+        let room = 768;
         assert!(
             matches!(outputs[..], [Output::Client { window, .. }] if window == passed_on.min(room)),
             "{scale:?}: {outputs:?}"

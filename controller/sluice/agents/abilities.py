@@ -1,7 +1,7 @@
 """The TCP options that a group's servers support, as agents learn them, merged over all agents. Pure.
 
-Each agent learns from the SYN-ACKs that it receives, and remembers what it learned for five to ten minutes. The merged
-ability is what all servers of a group support: for each option, the least that any agent has learned.
+Each agent learns from the SYN-ACKs that it receives, and discards what it has learned after five to fifteen minutes.
+The merged ability is what all servers of a group support: for each option, the least that any agent has learned.
 """
 
 from __future__ import annotations

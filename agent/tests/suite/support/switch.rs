@@ -48,7 +48,8 @@ pub struct Switch {
     pub spliced: usize,
     /// The number of packets of guessed connections that were forwarded without an agent.
     pub guessed: usize,
-    /// The last server of each client, and whether the client's next connection to it counts as a guess.
+    /// The server that the last splice order recorded for each client, and whether the client's next connection is a
+    /// guess, which an agent checks.
     pub remembered: HashMap<Ipv4Addr, (SocketAddrV4, bool)>,
     /// The servers in the order of their numbers, which begin with 1.
     pub numbers: Vec<SocketAddrV4>,
@@ -138,7 +139,8 @@ impl Switch {
         }
     }
 
-    /// Creates a slot for a client's SYN that has none, if the client's last server is recorded.
+    /// Creates a slot for a client's SYN, with the server that is recorded for the client. Does nothing without such a
+    /// server, or if the connection has a slot.
     fn claim(&mut self, headers: &Headers, packet: &[u8]) {
         let is_vacant = self.slots.get(&headers.source).is_none_or(|slot| slot.has_ended);
         let Some(&(server, is_guess)) = self.remembered.get(headers.source.ip()) else { return };
