@@ -20,8 +20,8 @@ pub enum Response {
         /// Whether the server keeps the connection open.
         persistent: bool,
     },
-    /// From here on the connection is a tunnel: the server has accepted a CONNECT (2xx), or switched to WebSocket
-    /// (101).
+    /// From the end of the response's head on, the connection is a tunnel: the server has accepted a CONNECT (2xx), or
+    /// switched to WebSocket (101).
     Tunnel,
     /// The server has switched to another protocol (101), whose requests cannot be parsed.
     Upgraded,
@@ -97,12 +97,12 @@ impl ResponseFramer {
     }
 }
 
-/// Returns the state after a head. The head determines how the response continues.
+/// Returns the state after a head; `Over(Response::Endless)` if the end of the response is unknown.
 fn framing(head: &[u8], method: Method) -> State {
     read(head, method).unwrap_or(State::Over(Response::Endless))
 }
 
-/// Parses a head, and returns the state after it; none if the end of the response is unknown.
+/// Parses a head, and returns the state after it; `None` if the end of the response is unknown.
 fn read(head: &[u8], method: Method) -> Option<State> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);

@@ -73,10 +73,11 @@ pub(crate) struct Block {
     /// For each late field (of a body or dialogue), the first alternative that the index finds only by values of this
     /// field.
     pub late: Vec<(Alt, FieldId)>,
-    /// Alternatives that only the absence of late values can satisfy.
+    /// Alternatives without conditions on the head, whose late conditions all can hold without a value (such as `not`).
+    /// They are tried for every request, because the indexes cannot find them.
     pub absent: Vec<Alt>,
-    /// Alternatives with late conditions whose rule refuses or continues elsewhere (`goto`). They must be evaluated
-    /// even for a body that exceeds the limit.
+    /// Alternatives with late conditions whose rule refuses or continues elsewhere (`goto`), and so may lead to a
+    /// refusal. If one of them is undecided when the body reaches its limit, the request is refused.
     pub guards: Vec<Alt>,
     /// The rule whose `else` action applies if no rule of the block matches, and this action. None if the next block is
     /// evaluated instead.

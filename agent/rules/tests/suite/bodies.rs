@@ -258,7 +258,8 @@ fn a_name_of_json_that_comes_twice() {
         panic!("taken")
     };
     assert_eq!(refusal.why, "a JSON name that a rule asks for comes twice");
-    // The path with an index (`0.a`) and the path for any element (`a`) both lead to the same object.
+    // The path with an index (`0.a`) and the path for any element (`a`) select members of the same object. A duplicate
+    // `a` in this object is refused; an `a` in another object is no duplicate.
     let rules = http(json!([{"name": "r", "match": {"json": {"0.a": "x", "a": "z"}}, "to": "yes"}]));
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}, "a": "x"}]"#)), "400");
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}}, {"a": "z"}]"#)), "yes");
@@ -411,8 +412,9 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     (most as f64 / LIMIT as f64, "more".to_owned())
 }
 
-/// The memory of a decider stays below 12 times `limits.body`. Each body is an extreme case: a name, tag or text as
-/// long as the body, as many values as possible, values that several paths select, or the deepest nesting.
+/// The memory of a decider stays below 12 times `limits.body`: values may take 4 times the limit, lists reserve up to
+/// twice their length, and parsers store incomplete texts. Each body is an extreme case: a name, tag or text as long as
+/// the body, as many values as possible, values that several paths select, or the deepest nesting.
 #[test]
 fn memory_for_a_body_is_bounded() {
     let on = |field: &str, paths: &[&str]| {

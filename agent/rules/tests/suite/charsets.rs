@@ -17,8 +17,8 @@ fn sent(media: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Returns rules that refuse the role `admin`, rules that route by this role, and rules that refuse a path which the
-/// request does not have.
+/// Returns three rule sets. The first refuses the role `admin`. The second and the third route by this role; the third
+/// also refuses a path, which the tests' requests do not have.
 fn rules(field: &str) -> [Arc<RuleSet>; 3] {
     let role = json!({field: {"role": "admin"}});
     let elsewhere = json!({"name": "b", "match": {"path": "/x"}, "refuse": 403});
@@ -120,7 +120,8 @@ fn characters_beyond_ascii_in_xml_of_one_byte_each() {
         assert!(["a", "all"].contains(&&*decide(&routing, sent(media, &body))), "{media}");
     }
     assert_eq!(decide(&refusing, sent(XML, utf8)), "403");
-    // The declaration before the deciding value is malformed, so the character set is unknown.
+    // The declaration before the deciding value names a character set that is not registered, so servers may decode the
+    // value in different ways.
     let refused = b"<a><?xml encoding='latin-1'?><name>x</name></a>";
     assert_eq!(decide(&refusing, sent(XML, refused)), "415");
 }

@@ -31,7 +31,8 @@ impl Conversation {
         Conversation { rules: Arc::clone(rules), guard: *guard, waiting }
     }
 
-    /// Returns the bytes that are forwarded when the client sends `text`, or the reason of the refusal.
+    /// Returns the bytes that are forwarded when the client sends `text`, or the reason of the refusal, or `open` if
+    /// later bytes need no check.
     fn client_sends(&mut self, text: &str) -> String {
         self.waiting.extend_from_slice(text.as_bytes());
         match self.guard.client(&self.rules, &self.waiting) {
@@ -44,7 +45,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the bytes of the client that are forwarded when the server sends `text`.
+    /// Returns the result of [`Conversation::client_sends`] for the client's waiting bytes after the server has sent
+    /// `text`.
     fn server_sends(&mut self, text: &str) -> String {
         self.guard.server(text.as_bytes());
         self.client_sends("")

@@ -12,7 +12,8 @@ fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// Passes a dialogue to a decider line by line. Returns the agent's answer to each line, and the final decision.
+/// Passes a dialogue to a decider line by line. Returns the greeting and the agent's answer to each line before the
+/// decision, and the decision (`NeedMore` if the rules have not decided).
 fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     let mut decider = Decider::new(rules, facts());
     let (mut stream, mut replies) = (Vec::new(), Vec::new());
@@ -227,7 +228,8 @@ fn commands_with_several_literals() {
     let (replies, decision) = dialogue(&rules, &lines);
     assert_eq!(replies[1..], ["+ go on\r\n", "", "* ID NIL\r\na OK done\r\n", ""]);
     assert_eq!(summary(&rules, &decision), "tim");
-    // The server itself requests the password: the agent replays no line and forwards the client's command.
+    // The rules decide before the password, so the server has to request this literal. The agent therefore replays no
+    // line, and forwards the client's LOGIN command from its start.
     let (mut replay, from) = mail(decision);
     assert_eq!((replay.feed(b"* OK hi\r\n"), from), (ReplayStatus::Ready { used: 9 }, lines[..3].concat().len()));
 }

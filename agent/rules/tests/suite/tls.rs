@@ -33,8 +33,8 @@ fn alpn(protocols: &[&str]) -> Vec<u8> {
     extension(16, &vector(2, &list))
 }
 
-/// Builds a ClientHello of TLS 1.2: it has no session, two cipher suites, no compression, and a key share of `share`
-/// bytes.
+/// Builds a ClientHello with the version number of TLS 1.2, as in TLS 1.3: it has no session, two cipher suites, no
+/// compression, a key share extension of `share` bytes, and then `extensions`.
 fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     let key_share = extension(51, &vec![7; share]);
     let all = [&key_share[..], &extensions.concat()].concat();
