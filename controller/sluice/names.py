@@ -472,7 +472,7 @@ class Turn(IntEnum):
     SPLICED = 1
     """The switch itself, between client and server."""
     GUESSED = 2
-    """The server was chosen before any request; an agent reads the client's payload, and checks the choice."""
+    """The switch; an agent first reads the client's payload, to check the server, which was chosen beforehand."""
 
 
 class Remember(IntEnum):
@@ -480,7 +480,7 @@ class Remember(IntEnum):
 
     NOTHING = 0
     GUESS = 1
-    """The client's last server, which gets the client's next connection; an agent checks the first request of."""
+    """The client's last server, which gets the next connection; an agent checks that connection's first request."""
     CLIENT = 2
     """The client's server: all connections of the client go to this server without an agent."""
 

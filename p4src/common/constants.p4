@@ -22,14 +22,13 @@ enum bit<8> PinState {
 enum bit<8> Turn {
     agent   = 0,     // the connection's agent: the switch sends the packets of client and server to the agent
     spliced = 1,     // the switch itself, between client and server
-    guessed = 2      // the server was chosen before any request; an agent reads the client's payload, and checks the choice
+    guessed = 2      // the switch; an agent first reads the client's payload, to check the server, which was chosen beforehand
 }
 
 // What a content service stores about a client for the client's next connections.
 enum bit<8> Remember {
     nothing = 0,
-    guess   = 1,     // the client's last server, which gets the client's next connection; an agent checks the first request of
-                     // that connection
+    guess   = 1,     // the client's last server, which gets the next connection; an agent checks that connection's first request
     client  = 2      // the client's server: all connections of the client go to this server without an agent
 }
 

@@ -68,7 +68,8 @@ async fn the_cpu_port_is_configured_in_parser_and_traffic_manager() {
     let bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;
     let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
     assert_eq!(cpu_ports(&bench.driver), expected);
-    // The driver preserves the configuration that the first gateway wrote, and a push of a program does not reset it.
+    // A second gateway must accept the configuration that the first one wrote to the driver, and a push of the program
+    // that the driver runs must not reset this configuration.
     let driver = std::sync::Arc::clone(&bench.driver);
     bench.stop().await;
     let second_bench = Bench::in_front_of(driver, crate::common::P4INFO, &[0], Some(320)).await;

@@ -70,7 +70,7 @@ async fn a_changed_weight_creates_a_new_group_but_no_member() {
     assert_eq!(weights, [3, 2]);
     assert_eq!(bench.driver.store.lock().rows(GROUPS).entries.len(), 1, "the old group is deleted");
     assert_eq!(members(&bench), members_before);
-    // A write of equal weights must change nothing.
+    // A write of the same weights as before must change nothing.
     controller.modify(shares(&[(1, 3), (2, 2)])).await;
     assert_eq!(entry_group(&bench).0, new);
     assert_eq!(members(&bench), members_before);

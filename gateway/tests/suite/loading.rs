@@ -1,4 +1,5 @@
-//! Tests programs that the driver loads because a controller pushed them, or that it loads again at every commit.
+//! Tests programs that the driver loads: those that a controller pushes, and, with the setting `reload`, the running
+//! program at every commit.
 
 use prost::Message;
 use sluice_p4runtime::proto::p4::v1 as p4;

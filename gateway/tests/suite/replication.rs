@@ -10,7 +10,8 @@ use p4::entity::Entity;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
-/// Returns the numbers in a data field, which contains a list or a single number.
+/// Returns the numbers in a data field, which contains a list, a single number or a flag (0 or 1). The result is empty
+/// if there is no such field.
 fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     match data.fields.iter().find(|field| field.field_id == field_id) {
         Some(DataField { value: Some(Value::IntArrVal(list)), .. }) => list.val.clone(),

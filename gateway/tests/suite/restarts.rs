@@ -48,7 +48,8 @@ async fn a_restarted_gateway_restores_all_state_without_writing_it_again() {
     for (atomicity, batch) in batches() {
         let _ = controller.batch(atomicity, batch).await;
     }
-    // Before it makes this write, the gateway sends the updates that complete the last batch.
+    // The gateway completes this write by a second request, which deletes the route's old group. The restarted gateway
+    // must not repeat this request.
     controller.modify(written::route(1, &[(6, 1)])).await;
     let expected = (everything(&mut controller).await, holdings(&driver));
     driver.requests.lock().clear();

@@ -32,7 +32,8 @@ async fn reference() -> (States, usize) {
     (states, updates)
 }
 
-/// Sends the batches from index `from` on. Returns the index of the first batch to which the gateway does not reply.
+/// Sends the batches from index `from` on. Returns the index of the first batch to which the gateway does not reply;
+/// `None` if it replies to all of them.
 async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize> {
     for (index, (atomicity, batch)) in batches().into_iter().enumerate().skip(from) {
         if let Err(status) = controller.batch(atomicity, batch).await
@@ -123,7 +124,8 @@ async fn a_gateway_killed_at_any_time_restores_complete_batches() {
     for case in 0..CASES {
         let (driver, folder, gateway, mut controller) = ready().await;
         let streamed = tokio::spawn(async move { make_batches(&mut controller, 0).await });
-        // The waiting times cover the range from the first batch to the end of the last one, on machines of any speed.
+        // The waiting times grow quadratically, from 0 to 54 ms, so that gateways are killed during various batches
+        // both on fast and on slow machines.
         let wait = Duration::from_micros(case * case * 150);
         tokio::time::sleep(wait).await;
         // The test also kills the second gateway, possibly while it adopts the state.

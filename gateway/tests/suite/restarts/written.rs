@@ -38,7 +38,8 @@ fn station(last: u8, port: u8) -> Entity {
     })
 }
 
-/// Returns the default action of `stations`, which forwards all other frames to `port`.
+/// Returns the default action of `stations`, which forwards all other frames to `port`; `None`: the program's own
+/// default action.
 fn default_port(port: Option<u8>) -> Entity {
     entry(p4::TableEntry {
         table_id: id("stations"),
