@@ -176,7 +176,7 @@ class BlindNumbers(Closing):
 
 
 class Wraps(Closing):
-    """A connection is closed with valid numbers also if both sequence numbers have wrapped within a payload."""
+    """A connection is closed with valid numbers also if those of client and server have wrapped within a payload."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)

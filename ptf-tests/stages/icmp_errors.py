@@ -47,7 +47,7 @@ TRANSPORT = 8
 """Bytes of the transport header that every ICMP error quotes (RFC 792)."""
 
 ROUTER = "10.9.9.9"
-"""Address of a router between client and switch, which is neither client nor server."""
+"""Address of a router that sends errors from either side, and is neither client nor server."""
 
 
 def inside(frame: Packet, quoted: int | None = None) -> bytes:
@@ -57,7 +57,10 @@ def inside(frame: Packet, quoted: int | None = None) -> bytes:
 
 
 def translated(before: bytes, after: bytes) -> bytes:
-    """Return a quoted packet as the switch translates it: its header and the next eight bytes, but not the rest."""
+    """Return the quoted packet `before` as the switch forwards it, if its complete translation is `after`.
+
+    The switch translates only the IP header and the next eight bytes.
+    """
     end = (before[0] & 15) * 4 + TRANSPORT
     return after[:end] + before[end:]
 
@@ -150,7 +153,7 @@ def icmp(kind: int, code: int = 0, **fields: object) -> Packet:
 
 
 def of_router(to: str, header: Packet, quote: bytes) -> Packet:
-    """Return an ICMP error that a router behind the uplink sends."""
+    """Return an ICMP error of a router, as the uplink host forwards it to the switch."""
     return layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=to, ttl=64), header, quote)
 
 
@@ -374,8 +377,8 @@ TYPES = (3, 4, 11, 12, 5)
 class EveryPairOfAddresses(StageTest):
     """Errors from every side to every destination, about TCP and UDP packets with every pair of ends.
 
-    An error to the sender of the quoted packet belongs to a connection. All other errors are routed unchanged, or
-    dropped.
+    Only errors to the sender of a packet that came from a service, or was sent to a server, belong to a connection. All
+    other errors are routed unchanged, or dropped.
     """
 
     def ends(self, protocol: int) -> tuple[End, ...]:

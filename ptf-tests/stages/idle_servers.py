@@ -1,6 +1,7 @@
-"""Tests of p4src/v1model/idle_servers.p4: a new connection is sent to the server that has been idle for longest.
+"""Tests of p4src/v1model/idle_servers.p4: the switch prefers idle servers, in the order in which they became idle.
 
-A server that becomes idle (has no open connection) receives a ticket, its place in a queue of idle servers.
+A server without an open connection is idle. A server that becomes idle receives a ticket: the number of its entry in a
+queue of idle servers.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ class IdleOnesThatAreDrawnComeFirst(Seeking):
 class OnlyMembersAreSought(Seeking):
     """An idle server that is not a member in table `idle_members` is not selected.
 
-    Such a server drains, is full or small, or belongs to another service. A connection that finds it at the head of the
-    queue removes it there, and is sent to one of the two drawn servers. The next connection uses the next entry.
+    Such a server drains, is full, has a small weight, or belongs to another service. A connection that finds the server
+    at the head of the queue removes the entry, and is sent to one of the two drawn servers. The next connection uses
+    the next entry.
     """
 
     SOUGHT = (S1, S2)
@@ -134,7 +136,7 @@ class IdleComesBeforeAThird(Seeking):
 
 
 class IdleForLongestFirst(Seeking):
-    """Idle servers are selected in the order in which they became idle, after servers that have no ticket yet."""
+    """Idle servers are selected in the order in which they became idle, after a first candidate without a ticket."""
 
     SOUGHT = (S1, S2, S3)
     BEFORE_ANY = True
@@ -250,7 +252,7 @@ class ReopeningTakesTheTicket(Seeking):
 
 
 class FoundInAnotherWord(Seeking):
-    """A server with a number above 31 is found by another word of the member bits."""
+    """A server with a number above 31 is a member by a further entry of the table: an entry has bits for 32 servers."""
 
     FAR = replace(S3, id=70)
 

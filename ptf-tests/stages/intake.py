@@ -37,7 +37,7 @@ class BehindOptions(StageTest):
     """Base class of the tests of frames that end after their IPv4 header."""
 
     def lengths(self) -> list[int]:
-        """Return numbers of bytes of IPv4 options: the maximum, and 0 if the target has frames that are so short."""
+        """Return lengths of IPv4 options, in bytes: the maximum, and 0 unless the target pads such short frames."""
         return [0, 40] if self.switch.least_frame == 0 else [40]
 
 
@@ -113,7 +113,7 @@ class OtherArp(StageTest):
 
 
 class SourceOfNoStation(StageTest):
-    """A frame whose source is a group MAC address is not answered, and its sender is not reported."""
+    """A frame whose source is a group MAC address is dropped: not forwarded, not answered, its sender not reported."""
 
     def runTest(self) -> None:
         request = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)

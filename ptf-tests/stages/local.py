@@ -23,7 +23,7 @@ from harness.probes import arp_answer, arp_reply, arp_request, ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
 
 VIRTUAL = "00:00:5e:00:01:07"
-"""A MAC address that can move from host to host (of VRRP)."""
+"""A MAC address of VRRP, which differs from the MAC address of the host that sends the frame."""
 
 
 class ArpForInterface(StageTest):
