@@ -280,8 +280,8 @@ class Agents:
             if changed or self._unread != before:
                 self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
-                    # This write precedes the write of TABLES, which choose among the agents. Otherwise a SYN that is to
-                    # bypass the agents would be pinned to an agent.
+                    # A service has an agent again. End the bypass of its agents before TABLES let the switch choose
+                    # among them: a SYN that still takes the bypass must not be pinned to an agent.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
@@ -298,7 +298,8 @@ class Agents:
         return Away(frozenset(absent), frozenset(leaving))
 
     def _silent(self, service: Service, views: Mapping[int, AgentView]) -> set[int]:
-        """Return the numbers of those agents of a service that count as absent."""
+        """Return the numbers of those agents of a service that count as absent, and discard the last reports of agents
+        that have sent no report for DEAD_S."""
         now_s = asyncio.get_running_loop().time()
         absent, may_be_present = set[int](), set[int]()
         for number, view in views.items():

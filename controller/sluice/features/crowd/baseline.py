@@ -143,7 +143,11 @@ class BaselineFile:
         _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - file.unix_s, 1)})
 
     def keep(self, view: NewsView) -> None:
-        """Write the baselines, at most every EVERY_S. The first of consecutive failures is logged as a warning."""
+        """Record that a decision was made now, and write the baselines, at most every EVERY_S.
+
+        After a reload that changes their origin, such as the services, nothing is written for ``baseline_s``, in which
+        baselines of the new origin are learned. The first of consecutive failures is logged as a warning.
+        """
         now_s = self._decided_s = self._clock()
         if 0 <= now_s - self._written_s < EVERY_S or (usual := view.usual) is None:
             return
@@ -199,7 +203,7 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
 
 def _content(path: Path, most: int) -> bytes:
     """Return the first ``most`` bytes of a regular file, or all bytes if it has fewer. Raises OSError, or Unfit for
-    another kind of file, such as a pipe."""
+    another kind of file, such as a pipe, and for a file of a user other than root and the controller's."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

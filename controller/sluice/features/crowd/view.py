@@ -257,8 +257,8 @@ class NewsView:
         ejected: Collection[int],
         ratios: Ratios,
     ) -> Decision | None:
-        """Decide at the end of an interval by all readings since the end of the previous one.
-
+        """Decide at the end of an interval by all readings since the end of the previous one. Returns None if the
+        readings are only bases for later differences, as after a start or ``rebase``.
         ``ejected`` servers and ``ratios`` are those of the balancers of all services.
         """
         share = self._collector.share
@@ -273,7 +273,8 @@ class NewsView:
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
-        """Decide between the ends of two intervals: new samples may be enough to start a limit."""
+        """Decide between the ends of two intervals, if the new samples identify a hot spot or are enough to start a
+        limit. Otherwise returns None."""
         return self._take(self._news.sampled(now_s, samples, self.requests))
 
     def _take(self, decision: Decision | None) -> Decision | None:

@@ -25,8 +25,8 @@ class Resources(Feature):
         self.view: ResourcesView | None = None
         """The state of the managed resources; None if no service has ``resources`` in its configuration."""
         self._led: tuple[Link, Stages] | None = None
-        """The link to the switch that this controller last led, and the stages of this switch. The stages store notes
-        of idle connections, which so survive reloads."""
+        """The link to the switch that this controller last led, and the stages of this switch. They are stored here so
+        that the notes of idle connections, which the stages contain, survive reloads."""
         self.configure(0.0)
 
     # -- methods of Feature

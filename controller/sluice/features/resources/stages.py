@@ -14,8 +14,8 @@ from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 
 class SwitchStages:
-    """The stages of the switch that the controller leads (an implementation of view.Stages). It stores notes of idle
-    connections as long as the controller leads the switch."""
+    """The stages of the switch that the controller leads (an implementation of view.Stages). The object stores which
+    connections the switch has noted as idle, as long as the controller leads the switch."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
@@ -44,7 +44,8 @@ class SwitchStages:
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Read from the switch which of the connections are idle and not closed."""
+        """Read from the switch which of the connections ``flows`` are idle and not closed, and discard the notes of the
+        others."""
         return await self._closing.confirm_idle(flows, now_s)
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
