@@ -104,7 +104,8 @@ async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: fl
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed
-    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, because facts() removes notes
+    # facts() discards the notes of connections that are no longer idle, so it precedes the reading of the notes.
+    probed = list(await stages.facts(waiting, now_s)) if waiting else []
     noted = await stages.idle(now_s)
     probes = 0
     for _ in range(_ATTEMPTS):

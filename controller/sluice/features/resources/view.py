@@ -56,7 +56,8 @@ class Stages(Protocol):
         ...
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Return those of the connections that are idle and not closed."""
+        """Return those of the connections ``flows`` that are idle and not closed, and discard the notes of the
+        others."""
         ...
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
@@ -87,7 +88,7 @@ class Idling:
     connections: int = 0
     """Number of open connections at the last reading."""
     idle: int = 0
-    """Number of open connections that are old enough to be closed."""
+    """Number of open connections that have been idle for long enough to be closed."""
     asked: int = 0
     """Number of probes since the controller started."""
     lapsed: int = 0
@@ -261,8 +262,9 @@ class ResourcesView:
     def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
         """Return the probed connections whose answer may still arrive: the server of each, by flow number.
 
-        A probe has lapsed if its connection is still idle after PROBE_S. A connection that is no longer idle has ended
-        or was active. Neither case is evidence about the server, because the controller itself may have been late.
+        A probe whose connection is still idle after PROBE_S has lapsed, and is counted for the server. A connection
+        that is no longer idle has ended or was active. This is no evidence about the server, because the controller
+        itself may have been late.
         """
         candidates = {candidate.flow: candidate for candidate in probed}
         pending: dict[int, int] = {}
@@ -376,7 +378,7 @@ def _receive(config: ReceiveConfig | None, own: Size | None) -> ReceiveBudget | 
 
 def _alone(managed: Managed) -> Defaults:
     """Return the default caps before the first measurement: the fixed cap if one is configured, else the size of the
-    whole buffer, as for a single connection."""
+    whole buffer, as for a single connection; 0 (no cap) for a direction whose buffers are not managed."""
     send, receive = (
         0 if buffer is None else int(min(LARGEST, buffer.size if buffer.fixed is None else buffer.fixed))
         for buffer in (managed.send, managed.receive)
