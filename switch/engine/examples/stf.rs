@@ -306,7 +306,8 @@ fn number(text: &str) -> Result<u64> {
     Ok(bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
-/// Parses a number of any size into big-endian bytes.
+/// Parses a number into big-endian bytes. A hexadecimal number (`0x`) may have any size; a binary (`0b`) or decimal
+/// number must be below 2^128.
 fn wide(text: &str) -> Result<Vec<u8>> {
     let bad = |_| format!("'{text}' is not a number");
     if let Some(digits) = text.strip_prefix("0x") {

@@ -39,7 +39,8 @@ pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
     }
 }
 
-/// Returns a field's value, cut to the field's width, as `ceil(width / 8)` big-endian bytes.
+/// Returns a field's value, cut to the field's width (of a variable-length field: its current width), as
+/// `ceil(width / 8)` big-endian bytes.
 pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
     let width = if f.varbit { slots[f.slot as usize].min(f.width.into()) as u32 } else { f.width };
     limbs_to_bytes(&slots[usize::from(f.data())..usize::from(f.data()) + f.limbs()], width)

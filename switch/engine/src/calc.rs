@@ -8,7 +8,8 @@ use crate::phv::{Phv, Word, words};
 /// One input of a calculation.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A field, and the slot that contains its header's validity. The field is omitted while the header is not valid.
+    /// A field, and the slot that contains its header's validity; `None` if the header is always valid. The field is
+    /// omitted while the header is not valid.
     Field(FieldRef, Option<Slot>),
     /// A constant: its words, least significant first, and its width in bits.
     Constant(Vec<u64>, u32),
@@ -30,14 +31,15 @@ pub struct Calculation {
 enum Plan {
     /// For inputs that are never omitted and form complete bytes: the fields' words are hashed directly.
     Words(Vec<Word>),
-    /// For an Internet checksum: the fields are added up. `tail` is a variable-length field after all groups, with the
-    /// slot of its header's validity.
+    /// For an Internet checksum whose inputs are fields that form groups: the fields are added up. `tail` is a
+    /// variable-length field after all groups, with the slot of its header's validity.
     Sum { groups: Vec<Group>, tail: Option<(FieldRef, Option<Slot>)> },
     /// For any other calculation: the inputs are collected bit by bit into bytes, and the bytes are hashed.
     General,
 }
 
-/// Fields whose presence depends on the same header's validity, and whose total width is a multiple of 16 bits.
+/// Successive fields whose total width is a multiple of 16 bits, and which are present while the slot `valid` is not 0
+/// (`None`: always).
 #[derive(Debug, Clone)]
 pub struct Group {
     pub valid: Option<Slot>,
@@ -46,7 +48,8 @@ pub struct Group {
     pub narrow: bool,
 }
 
-/// A word of a field, and the number of bits by which it is shifted left so that it ends at a 16-bit boundary.
+/// A word of a field. The word's highest `m` bits are cut off, and the rest is shifted left by `shift` bits so that it
+/// ends at a 16-bit boundary.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     pub slot: Slot,

@@ -50,7 +50,7 @@ pub enum Op {
     SarI { k: u8, d: Slot, a: Slot },
     /// The 64 bits that start at bit `k` (1 to 63) of the 128-bit value in the slots `a` and `a + 1`.
     Funnel { m: u8, k: u8, d: Slot, a: Slot },
-    /// Unsigned division; a division by zero gives 0.
+    /// Quotient (`Div`) or remainder (`Rem`) of an unsigned division; both are 0 if the divisor is 0.
     Div { d: Slot, a: Slot, b: Slot },
     Rem { d: Slot, a: Slot, b: Slot },
     /// Sign extension of the low 64 - m bits.
@@ -212,7 +212,8 @@ pub enum Ext {
         index: Slot,
         a: FieldRef,
     },
-    /// `d = base + hash % max`. The hash, the sum and the remainder are computed modulo 2^64.
+    /// `d = base + hash % max`, where a `max` of 0 counts as 1. The hash has at most 64 bits; the sum is computed modulo
+    /// 2^64.
     Hash {
         calculation: u16,
         d: Slot,

@@ -240,7 +240,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: Some((0, (1i128 << width) - 1)) })
     }
 
-    /// Computes the `width` bits of an unsigned field that start at bit `k`.
+    /// Computes the `width` bits of an unsigned field that start at bit `k`, counted from the least significant bit.
     pub fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
         let m = (64 - width) as u8;
         let bounds = Some((0, (1i128 << width) - 1));

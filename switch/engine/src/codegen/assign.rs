@@ -64,7 +64,7 @@ impl Gen<'_, '_> {
                 self.emit(Op::Zero { d: f.slot + 1, n: n - 1 });
             }
             Expr::StackLast(..) | Expr::StackIndexed(..) => {
-                // Copy the stack's element to a temporary field first, then assign this field.
+                // Copy the stack's element to a temporary field first, then assign the temporary field to `f`.
                 let fetched = self.without_headers(expr)?;
                 return self.assign_wide(f, &fetched);
             }

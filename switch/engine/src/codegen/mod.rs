@@ -129,7 +129,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.code.ops.len() - 1
     }
 
-    /// Sets the target of the jump at index `at`.
+    /// Sets the target of the jump at index `at`, or sets `too_long` if the target does not fit into three bytes.
     pub fn patch(&mut self, at: usize, target: Pc) {
         let Some(near) = Near::new(target) else {
             self.too_long = true;

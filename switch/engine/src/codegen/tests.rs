@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(&s[..30], &expected[..30]);
     }
 
-    /// Assigns an expression to a field that the expression also reads.
+    /// Assigns an expression to a field that the expression may read.
     #[test]
     fn a_field_can_be_assigned_from_itself(
         e in expr(),
@@ -137,7 +137,8 @@ proptest! {
         prop_assert_eq!(&s[..12], &expected[..12]);
     }
 
-    /// Compiles assignments in p4c's form of `left = left << k` and of `left = word ++ zeros`.
+    /// Compiles assignments in p4c's form of `left = left << k` and of `left = word ++ zeros`. They must not need the
+    /// exact arithmetic on several words.
     #[test]
     fn wide_fields_move_word_by_word(
         raw in proptest::collection::vec(any::<u64>(), 6),

@@ -24,7 +24,7 @@ impl Gen<'_, '_> {
     }
 
     /// Replaces the parts of an expression that need separate instructions by fields that contain the parts' values.
-    /// These parts are elements of stacks and comparisons of headers.
+    /// These parts are elements and last indices of stacks, comparisons of headers and unions, and unions' validities.
     pub fn without_headers(&mut self, e: &Expr) -> Result<Expr> {
         let mut go = |e: &Expr| self.without_headers(e).map(Box::new);
         Ok(match e {
