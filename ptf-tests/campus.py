@@ -153,7 +153,7 @@ def station_frame(source: str, destination: str) -> bytes:
 
 
 def datagram(source: str, ttl: int = 64) -> bytes:
-    """Return an Ethernet frame with an IPv4 datagram of 90 bytes."""
+    """Return an Ethernet frame with an IPv4 datagram of 90 bytes, a length in the range that a rule of `filters` matches."""
     return octets(Ether(src=ADA, dst=BOB) / IP(src=source, dst="10.2.0.1", ttl=ttl) / UDP(sport=1, dport=2) / bytes(62))
 
 
@@ -178,7 +178,10 @@ async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def filters(app: LearningSwitch, wires: Wires) -> None:
-    """Check that the ternary entry with the higher priority applies and counts if two entries match."""
+    """Check that of two matching ternary entries, the entry with the higher priority applies and counts.
+
+    Also check that a datagram without a matching entry follows its route, and that a register counts arrivals.
+    """
 
     def rule(source: str, priority: int, action: str, **more: object) -> fy.P4TableEntry:
         match = fy.Match({"source": source, **more})

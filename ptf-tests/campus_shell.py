@@ -99,7 +99,7 @@ def packet_out(wire: socket.socket) -> None:
 
 
 def main() -> None:
-    """Write entities of every kind, read all of them, send a frame, and delete the entities."""
+    """Write the entities, check digest, idle timeout and packet-out, and delete the entities again."""
     address, folder, interface = sys.argv[1:]
     program = FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), os.devnull)
     sh.setup(1, address, (0, 1000), config=program, verbose=False)

@@ -7,7 +7,7 @@
 //   writes place: for connections
 //   keys   timers: none; the times are parameters of its default action
 //
-// The time-out depends on the connection's state; after the time-out any SYN may claim the slot. docs/reference/pipeline.md
+// The time-out depends on the connection's state; after the time-out any SYN may claim the slot. See docs/reference/pipeline.md.
 #ifndef SLUICE_STAGES_PLACES_P4
 #define SLUICE_STAGES_PLACES_P4
 

@@ -1,5 +1,6 @@
 // Options: replaces the options of a content connection's SYN or SYN-ACK by those in kept_options_h. No other option may be
-// negotiated, because the agent or switch that later takes over the connection could not continue, for example, its timestamps.
+// negotiated, because the agent or switch that later takes over the connection could not continue, for example, the connection's
+// timestamps.
 //
 //   reads  options, payload, ipv4.ihl
 //   writes kept_options, tcp, ipv4.total_length, rebuilt

@@ -103,8 +103,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 
 #if defined(CONTENT)
-    // Parses options that are exactly NOP, NOP and SACK, the form in which hosts without timestamps send SACK. Other options are
-    // not parsed.
+    // Parses all options of a SYN or SYN-ACK where caps or content switching need the options. Of other segments, only options that
+    // are exactly NOP, NOP and SACK are parsed, the form in which hosts without timestamps send SACK.
     state parse_tcp {
         packet.extract(hdr.tcp);
         transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
@@ -128,8 +128,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition accept;
     }
 
-    // Turns the clone of a server's answer on a closed connection into the server's FIN; the checksum's sum increases by 1. Any
-    // other packet in a pass `close` is a client's ACK, which was resubmitted.
+    // In a pass `close`: turns the clone of a server's answer to a tickle into the server's FIN, for which the checksum's sum
+    // increases by 1. Any other packet in this pass is a client's ACK, which was resubmitted so that its timestamps are parsed.
     state parse_fin {
         transition select(intrinsic.instance_type, hdr.tcp.data_offset) {
             (RESUBMITTED, 0 .. 7) : accept;

@@ -1,4 +1,5 @@
-// Resource path: applies the stages that manage a server's TCP resources to a packet of a connection that has a slot.
+// Resource path: applies the stages that manage a server's TCP resources to a packet of a connection that has a slot
+// and no content switching.
 //
 //   reads  has_slot, content, next_pass, claimed, pass, path, tickle, drop
 //          what resources, closing, transfers and caps read

@@ -1,6 +1,6 @@
-// The cell of a content connection's slot. It contains turn, agent, window shifts, and delta or the agent's address. For a
-// guessed connection (whose server was chosen before a request), it contains the client's initial sequence number and the
-// handshake's options.
+// The cell of a content connection's slot. It contains the turn (which device translates: agent or switch), the agent, window
+// shifts, and the delta of sequence numbers or the agent's address. For a guessed connection (whose server was chosen before a
+// request), it contains the client's initial sequence number and the handshake's options.
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
 

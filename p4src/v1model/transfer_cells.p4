@@ -1,4 +1,4 @@
-// Registers of measured transfers, each with the control that updates a cell for one packet. docs/reference/resources.md
+// Registers of measured transfers, each with the control that updates a cell for one packet. See docs/reference/resources.md.
 #ifndef SLUICE_V1MODEL_TRANSFER_CELLS_P4
 #define SLUICE_V1MODEL_TRANSFER_CELLS_P4
 
@@ -83,7 +83,7 @@ control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_
     }
 }
 
-// The largest segment of the server, and the right edge of what it has sent. Numbers are compared as serial numbers (RFC 1982).
+// The largest payload of a server's segment in bytes, and the right edge of what the server has sent. Numbers are compared as serial numbers (RFC 1982).
 typedef bit<48> transfer_edge_t;
 #define TRANSFER_MSS 47:32
 #define TRANSFER_EDGE 31:0
@@ -284,11 +284,12 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
 }
 
 // The recovery point, a sequence number: retransmissions below this number belong to a loss event already counted.
-// Acknowledged numbers are always below the recovery point.
+// The numbers of all acknowledged bytes are below the recovery point.
 //
-// As in Linux, a later ACK above a tail-loss probe (a repetition of the last segment) decides whether the probe has repaired a
-// loss. The probe was unnecessary if an ACK whose header is longer than the probe's header arrives earlier: this ACK reports a
-// duplicate (DSACK, RFC 2883), because all data is acknowledged. The probe was also unnecessary if a duplicate ACK arrives.
+// As in Linux, a tail-loss probe (a repetition of the last segment) counts as a loss event if it has repaired a loss. The ACKs
+// that acknowledge the probe's data decide this. If such an ACK has a longer header than the probe, it reports that the probe
+// arrived twice (DSACK, RFC 2883): the probe was unnecessary. A duplicate ACK shows the same. If an ACK of data after the probe
+// arrives before these, the probe has repaired a loss.
 typedef bit<36> transfer_recovery_t;
 #define TRANSFER_POINT 35:4
 #define TRANSFER_JUDGED 3:0           // data offset of the probe that is not yet decided; 0: none

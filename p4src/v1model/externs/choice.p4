@@ -46,8 +46,8 @@ control WeightedChoice(inout metadata_t meta, in bool is_syn, inout others_id_t 
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);
-                // Each of an agent's three further attempts draws by another hash: the term changes each bit of the hash in two of
-                // the three attempts.
+                // Each of an agent's three further attempts draws by another hash: the term changes each bit of the hash in two
+                // of the three attempts.
                 draw = draw ^ ((bit<32>)meta.attempt * 0x55555555);
             } else {
                 draw_point.read(last, (bit<32>)meta.service);

@@ -111,8 +111,8 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
 
 // Prefers the second server drawn to the first if its load per weight would be clearly lower, where each load is increased by the
 // new connection. The first value must exceed the second by an eighth, because the rounding of weights (86, 85, 85) must not
-// decide between equal servers. (Tofino cannot multiply, and subtracts logarithms instead.) A load is negative while the number of
-// stale connections is outdated, and then counts as 0. If the second server refuses connections, the first is preferred.
+// decide between equal servers. (Tofino cannot multiply, and subtracts logarithms instead.) A load is negative while the number
+// of stale connections is outdated, and then counts as 0. If the second server refuses connections, the first is preferred.
 //
 // If the server preferred so far has an open connection, or if `seeks` is set, an idle server is preferred instead. If there is
 // no idle server, a third and a fourth server are compared with the preferred server, while the preferred server has an open
