@@ -30,8 +30,8 @@ def missing(name: str) -> str:
 def _beside() -> Iterator[Path]:
     """Yield the folders in which an installation may have put `sluice` and its executables.
 
-    The first is the folder of the command by the path that started it, the second its folder with symbolic links
-    resolved. The third is the folder of the Python interpreter, for `python -m sluice`.
+    The first is the folder in the path with which `sluice` was started. The second is the folder of the file to which
+    this path leads through symbolic links. The third is the folder of the Python interpreter, for `python -m sluice`.
     """
     called = Path(sys.argv[0])
     yield called.parent.absolute()

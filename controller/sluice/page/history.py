@@ -16,8 +16,8 @@ from .rates import Rates, Sample
 MOST_SAMPLES = 150
 """The largest number of samples: five minutes at two seconds per sample."""
 QUANTITIES = ("ratio", "r", "open", "syn", "failures")
-"""A server's quantities: share, SYN loss ratio R over the window, open connections, SYNs/s, and SYNs/s without a
-SYN-ACK."""
+"""A server's quantities: its ratio (its share of the service's new connections), R over the measurement window
+(retransmitted SYNs per answered connection), open connections, SYNs/s, and SYNs/s without a SYN-ACK."""
 CROWDS = ("offered", "admitted", "refused", "limit", "ar")
 """Quantities of flash-crowd control: requests per second (offered, admitted, refused) of all destinations together, the
 lowest limit in connections per second, and the rate AR of the fastest responses in kbit/s."""
@@ -54,7 +54,7 @@ class History:
         self._moments.append(_Moment(sample.time_s, services, crowd))
 
     def gap(self, time_s: float) -> None:
-        """Append a time without values."""
+        """Append a time without values, because the reading at that time failed."""
         self._moments.append(_Moment(time_s, {}, None))
 
     def service(self, name: str, servers: tuple[str, ...], quantity: str) -> list[Point]:

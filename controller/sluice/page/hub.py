@@ -33,7 +33,7 @@ _SENDING_S = 0.5
 _ANSWER_S = 10.0
 """Seconds within which the controller must answer."""
 _PAUSE_S = 1.0
-"""Seconds of pause before a new request for events after the controller has ended."""
+"""Seconds between the end of the controller's stream of events (or a failed request for it) and the next request."""
 
 
 class Hub:

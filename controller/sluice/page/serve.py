@@ -53,7 +53,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     def page(client: Client, service: str | None = None) -> None:  # pyright: ignore[reportUnusedFunction]
         Page(hub, lock, client, service)
 
-    # NiceGUI's errors are not logged: otherwise any client could fill the log with requests for non-existent pages.
+    # NiceGUI's warnings are not logged: otherwise any client could fill the log with requests for non-existent pages.
     logging.getLogger("nicegui").setLevel(logging.ERROR)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)

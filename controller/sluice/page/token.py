@@ -41,7 +41,7 @@ def token_of(path: str) -> str:
 
 
 class Lock:
-    """Checks tokens."""
+    """Checks the tokens that viewers enter against the token in a file, which is read once, at the start."""
 
     def __init__(self, path: str) -> None:
         self._path = path

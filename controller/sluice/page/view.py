@@ -148,8 +148,9 @@ def servers(service: Mapping[str, Any], rates: Rates) -> list[Row]:
 
 
 def out(status: Status) -> list[str]:
-    """Return what is out of service: servers, agents and neighbours that do not answer, and retired servers that still
-    have connections. The last item counts what exceeds `_MOST_NAMED`."""
+    """Return what is out of service: servers in any state except ``in``, agents and neighbours that do not answer, and
+    retired servers that still have connections. Of more than `_MOST_NAMED` problems, the last item is the number of
+    those that are not listed."""
     problems = [
         f"{service['name']}/{server['name']} is {server['state']}"
         for service in status.get("services", ())

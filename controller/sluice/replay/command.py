@@ -67,7 +67,8 @@ def _plot_file(text: str) -> Path:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Run the command. Returns the exit status: 1 if the decisions differ from those of the trace."""
+    """Run the command. Returns the exit status: 1 if the decisions differ from those of the trace, or none of these
+    could be compared; otherwise 0."""
     run = Replay(load(options.config))
     segments = read_capture(options.capture, _warn)
     trace, start_s, live = None, options.start, LiveTimes()
