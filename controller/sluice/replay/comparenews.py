@@ -33,7 +33,7 @@ class Interval:
     late_s: tuple[float, ...] = ()
     """Unix times of late readings since the previous decision."""
     bases_s: tuple[float, ...] = ()
-    """Unix times of interval ends without a decision since the previous decision."""
+    """Unix times, since the previous decision, at which intervals ended without a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,8 @@ def _measured_alike(first: Interval, second: Interval) -> bool:
 
 
 def _difference(live: float, replayed: float) -> float:
-    """Return the difference of two values as a share of the live one; infinity if only one of the values is known."""
+    """Return the difference of two values as a share of the live one. The result is 0 for equal or two unknown values,
+    and infinity if only one of the values is known, or only the live one is 0."""
     if math.isnan(live) or math.isnan(replayed):
         return 0.0 if math.isnan(live) and math.isnan(replayed) else math.inf
     return abs(replayed - live) / abs(live) if live else (0.0 if not replayed else math.inf)

@@ -169,8 +169,8 @@ class Driver:
 
     @property
     def _crowd(self) -> float:
-        """The time of flash-crowd control's next reading. If a decision is due with this reading, it is the time of the
-        decision, which may be late."""
+        """The time of flash-crowd control's next reading; infinity without flash-crowd control. For a reading that
+        leads to a decision this is the decision's time in the replay, which may be later than its regular time."""
         if self._world[CrowdControl].view is None:
             return math.inf
         due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
@@ -234,8 +234,8 @@ class Driver:
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        # The live controller made no other reading during a late reading, but the replay did. So the replay's next
-        # reading is due earlier.
+        # The end of a late reading is an extra reading in the replay, which made the regular ones on time. So the next
+        # regular reading is computed from the previous regular one, not from the one that is still due.
         self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []
