@@ -360,7 +360,7 @@ class DropReason(IntEnum):
     """`DropReason` of p4src/common/ids.p4."""
 
     NONE = 0
-    """The packet was forwarded, answered or punted."""
+    """None of the reasons below: the packet was forwarded, answered or punted."""
     TRUNCATED = 1
     """A header extends past the end of the frame."""
     UNSUPPORTED = 2
@@ -378,7 +378,7 @@ class DropReason(IntEnum):
     PORT_UNKNOWN = 8
     """The ingress port is not configured."""
     NOT_FOR_US = 9
-    """The frame is addressed neither to the router's MAC address, nor is it a broadcast ARP packet."""
+    """The frame is not addressed to the router's MAC address, and is no broadcast ARP packet."""
     MARTIAN = 10
     """Source or destination address is in 0/8, 127/8 or 224/3, or the two are equal."""
     TTL_EXCEEDED = 11
@@ -398,7 +398,7 @@ class DropReason(IntEnum):
     NEIGHBOUR_UNRESOLVED = 18
     """The MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet."""
     ARP_IGNORED = 19
-    """An ARP packet other than a request for or a reply to a local address (router, service); its sender is reported."""
+    """An ARP request or reply for an address of neither the router nor a service (its sender is reported), or another operation."""
     PUNT_LIMITED = 20
     """An ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply."""
     CPU_HEADER = 21
@@ -410,7 +410,7 @@ class DropReason(IntEnum):
     NOT_AN_AGENT = 24
     """A packet to a group of a content service, or a splice order, from a port without an agent of that service."""
     NO_SLOT = 25
-    """An agent's packet whose connection has no slot: both ways are taken, or the connection has ended."""
+    """An agent's packet whose connection has no slot: both possible slots are taken, or the connection has ended."""
     SPLICED = 26
     """An agent's packet on a connection that is spliced, or that belongs to another agent."""
     UNBOUND = 27
@@ -438,7 +438,7 @@ class PuntReason(IntEnum):
     NEIGHBOUR = 3
     """The next hop is unresolved: the controller resolves it by ARP, adds MAC addresses and tag, and sends the packet."""
     SENDER = 4
-    """Any other ARP packet: its sender may have moved, or requests an address of the router or of a service."""
+    """Any other ARP request or reply: its sender may have moved, or requests an address of the router or of a service."""
 
 
 class PinState(IntEnum):

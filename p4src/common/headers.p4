@@ -17,8 +17,8 @@ struct arp_sender_t {
     port_t ingress_port;
     ipv4_t address;
     mac_t  mac;
-    ipv4_t answered_by;           // the address (of the router or of a service) that the ARP packet requests; the sender's own
-                                  // address if the switch does not answer
+    ipv4_t answered_by;           // the requested address (of the router or of a service), for which the switch answers; if the
+                                  // switch does not answer: the sender's own address
 }
 
 @controller_header("packet_out")

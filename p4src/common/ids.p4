@@ -8,7 +8,7 @@
 #define SLUICE_COMMON_IDS_P4
 
 // Tables. Next free: 0x13
-#define TABLE_PORTS         0x01   // each ingress port's MAC address of the router, and whether servers or protected hosts are behind the port
+#define TABLE_PORTS         0x01   // the router's MAC address at each ingress port, and whether servers or protected hosts are behind the port
 #define TABLE_SERVICES      0x02   // services by their addresses and ports; also the servers' own addresses and ports, to which access is denied
 #define TABLE_ORIGINS       0x03   // servers by their addresses and ports: finds the server that sent a packet
 #define TABLE_OWNED         0x04   // addresses of the router's interfaces and of services
@@ -74,7 +74,7 @@
 #define COUNTER_OFFERED       0x01   // SYNs to each service
 #define COUNTER_REFUSED       0x02   // SYNs to each service that admission refused
 #define COUNTER_CLAIMED       0x03   // connections of each service that claimed a slot of the connection table
-#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service for which the slots in both ways of the connection table were taken
+#define COUNTER_UNPINNED_NEW  0x04   // SYNs to each service for whose connection both possible slots of the connection table (one in each way) were taken
 #define COUNTER_UNPINNED_MID  0x05   // packets to each service, other than SYNs, whose connection has no slot
 #define COUNTER_VERDICTS      0x06   // packets by their DropReason
 #define COUNTER_PUNTS         0x07   // packets punted to the controller, by their PuntReason
@@ -89,12 +89,12 @@
 #define METER_RETURNING_LIMIT   0x04   // limits new connections that exceed METER_DESTINATION_LIMIT, and whose clients the switch has admitted to the destination before
 
 // Registers of the connection table, 0x01 to 0x0f. Next free: 0x09
-#define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint, state and time of a slot's connection
-#define REGISTER_PIN_KEY_2     0x02   // way 2: fingerprint, state and time of a slot's connection
+#define REGISTER_PIN_KEY_1     0x01   // way 1: fingerprint of a slot's connection, its PinState (v1model), and the time from which its time-out counts
+#define REGISTER_PIN_KEY_2     0x02   // way 2: fingerprint of a slot's connection, its PinState (v1model), and the time from which its time-out counts
 #define REGISTER_PIN_SERVER_1  0x03   // way 1: the server of a slot's connection
 #define REGISTER_PIN_SERVER_2  0x04   // way 2: the server of a slot's connection
-#define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection, on a target whose key register lacks the state
-#define REGISTER_PIN_STATE_2   0x06   // way 2: the PinState of a slot's connection, on a target whose key register lacks the state
+#define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection (Tofino, whose key register lacks the state)
+#define REGISTER_PIN_STATE_2   0x06   // way 2: the PinState of a slot's connection (Tofino, whose key register lacks the state)
 #define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time at which the entry expires
 #define REGISTER_CANDIDATE_PIN 0x08   // the candidate server, and the sequence number whose acknowledgement ends the handshake
 
@@ -208,7 +208,7 @@
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 33
 enum bit<8> DropReason {
-    none                 = 0,  // the packet was forwarded, answered or punted
+    none                 = 0,  // none of the reasons below: the packet was forwarded, answered or punted
     truncated            = 1,  // a header extends past the end of the frame
     unsupported          = 2,  // neither ARP nor IPv4 after at most one 802.1Q tag, or an ARP packet that is not for Ethernet and IPv4
     ipv4_header          = 3,  // the IP version is not 4, or the header length is below 20 bytes; also in the packet inside an ICMP error
@@ -217,7 +217,7 @@ enum bit<8> DropReason {
     fragment             = 6,  // a fragment other than the first: it contains no ports
     l4_length            = 7,  // the TCP data offset, UDP length or ICMP length is impossible
     port_unknown         = 8,  // the ingress port is not configured
-    not_for_us           = 9,  // the frame is addressed neither to the router's MAC address, nor is it a broadcast ARP packet
+    not_for_us           = 9,  // the frame is not addressed to the router's MAC address, and is no broadcast ARP packet
     martian              = 10, // source or destination address is in 0/8, 127/8 or 224/3, or the two are equal
     ttl_exceeded         = 11, // the TTL ran out; the controller answers with ICMP time exceeded
     no_service           = 12, // sent to an address of the router or of a service, but neither to a service's port nor as an echo request
@@ -227,13 +227,13 @@ enum bit<8> DropReason {
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
-    arp_ignored          = 19, // an ARP packet other than a request for or a reply to a local address (router, service); its sender is reported
+    arp_ignored          = 19, // an ARP request or reply for an address of neither the router nor a service (its sender is reported), or another operation
     punt_limited         = 20, // an ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
     source_mac           = 23, // the frame's source is a group address, which is never the address of a station (IEEE 802.3, 3.2.3)
     not_an_agent         = 24, // a packet to a group of a content service, or a splice order, from a port without an agent of that service
-    no_slot              = 25, // an agent's packet whose connection has no slot: both ways are taken, or the connection has ended
+    no_slot              = 25, // an agent's packet whose connection has no slot: both possible slots are taken, or the connection has ended
     spliced              = 26, // an agent's packet on a connection that is spliced, or that belongs to another agent
     unbound              = 27, // a content server's packet on a connection that has no slot, or that is now pinned to another server
     closed               = 28, // an ACK of the client on a connection that the switch has closed
@@ -250,7 +250,7 @@ enum bit<8> PuntReason {
     arp       = 1,             // an ARP reply to an address of the router or of a service: the controller learns the neighbour
     ttl       = 2,             // the TTL ran out; the controller receives the packet unchanged, and answers with ICMP time exceeded
     neighbour = 3,             // the next hop is unresolved: the controller resolves it by ARP, adds MAC addresses and tag, and sends the packet
-    sender    = 4              // any other ARP packet: its sender may have moved, or requests an address of the router or of a service
+    sender    = 4              // any other ARP request or reply: its sender may have moved, or requests an address of the router or of a service
 }
 
 #endif
