@@ -63,8 +63,8 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
-// The packet's 5-tuple. For an ICMP error to the sender of the packet inside the error: the reversed 5-tuple of the inner packet.
-// So `dst` is always the packet's destination address. For an ARP packet `dst` is the address that the packet requests.
+// The packet's 5-tuple. If the packet is an ICMP error that goes to the sender of the packet inside it: the reversed 5-tuple of
+// that inner packet, whose `dst` is again the destination of the error. For an ARP packet `dst` is the requested address.
 struct flow_t {
     ipv4_t    src;
     ipv4_t    dst;
@@ -82,7 +82,8 @@ struct connection_t {
     bit<8>    protocol;
 }
 
-// How many bytes follow the IPv4 header, and by how many bytes the packet is shorter than its headers state; 0: it is complete.
+// How many bytes follow the IPv4 header, and three deficits in bytes (0: nothing is missing): of the IPv4 total length against
+// the header length, of the frame against the total length, and of `body` against the length in the transport header.
 struct lengths_t {
     bit<16> body;                 // number of bytes after the IPv4 header, by the IPv4 total length
     bit<16> header_missing;
@@ -92,7 +93,7 @@ struct lengths_t {
 
 // The loads (numbers of open connections) of the first two servers drawn for a new connection, `choice` and `other`.
 struct loads_t {
-    bit<1>      read_only;        // this pass reads loads instead of changing a load; set by second_look
+    bit<1>      read_only;        // the packet only reads loads in this pass, and changes none; set by second_look
     server_id_t other;            // the server compared with choice; set by balance
     bit<32>     load;             // open connections of choice (Tofino: without stale connections); set by second_look
     bit<32>     other_load;
@@ -174,7 +175,7 @@ struct options_t {
 // How the switch manages a server's TCP resources: windows and idle connections. All fields zero: no management.
 struct resources_t {
     bit<1>  measured;             // the switch measures a sample of the server's transfers
-    bit<8>  sampling;             // one of 2^sampling connections is in the sample
+    bit<8>  sampling;             // one of 2^sampling of the server's connections is in the measured sample
     bit<1>  closed;               // the switch may close the server's idle connections
     bit<32> send_cap;             // largest window in bytes that a client may advertise to the server, on connections without an
                                   // individual cap; 0: no cap
@@ -251,7 +252,7 @@ struct metadata_t {
     l4_port_t    replaced_port;   // the port that `endpoint_port` replaced, for the checksums; set by translate
     bit<1>       reset;           // the packet has become the RST that answers a refused SYN; set by refusal
 
-    Content      content;         // the packet's part in content switching; set by classify
+    Content      content;         // the kind of the packet's sender, for content switching; set by classify
     bit<8>       generation;      // generation number of the content service's rules, or UNREAD; set by classify
     ticks_t      remember_time;   // ticks for which the content service remembers clients; set by classify
     options_t    options;         // options of a SYN or SYN-ACK; of a content connection: only in the passes guess and facts; set
@@ -264,7 +265,7 @@ struct metadata_t {
                                   // the packet instead of to its destination, set by splice
     bit<1>       way;             // the way of the connection table that contains the slot: 0 is way 1, 1 is way 2; set by
                                   // connections
-    bit<32>      respliced;       // what rewritten words add to the sum of the TCP checksum; set by splice, caps
+    bit<32>      respliced;       // change of the TCP checksum's sum by rewritten numbers and windows; set by splice, caps
 
     resources_t  resources;       // how the server's TCP resources are managed; set by resources
 #if defined(TOFINO) && defined(CONTENT)
