@@ -212,7 +212,7 @@ class WindowProbe(Established):
 
 
 class LastByte(Established):
-    """A repeated last segment of one byte is a tail-loss probe, and ends the timing of that segment."""
+    """A repeated last segment of one byte is a tail-loss probe; no round trip is measured by a repeated segment."""
 
     def runTest(self) -> None:
         self.delivers(0)

@@ -15,7 +15,7 @@ from sluice.names import Counter, DropReason, PuntReason
 
 FRAMES = 2000
 SHORTEST = 22
-"""Bytes of the shortest frame; Linux drops a shorter frame whose tag it cannot remove."""
+"""Length in bytes of the shortest truncated frame: Linux drops a shorter frame if it cannot remove the frame's tag."""
 
 
 def seeds() -> list[Packet]:

@@ -202,7 +202,8 @@ class ServerStays(ControlledTest):
                 self._behind(port)
                 self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
         for op in (1, 2):
-            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # a message for no address of the router
+            # Neither message is for an address of the router, so the unknown sender is not learned.
+            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)
             self._behind(POOL_A)
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 

@@ -19,7 +19,7 @@ AGE = 20
 
 
 class States(StageTest):
-    """Every kind of packet, in every state, changes the state and renews the slot as in the model; the server stays."""
+    """In every state, every kind of packet changes state and stamp as in sluice.dataplane.pins; the server stays."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

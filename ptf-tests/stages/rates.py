@@ -46,7 +46,10 @@ class Measured(StageTest):
     """Base class of the tests that compare the registers with the model, which uses the switch's own times."""
 
     def measure(self, step: int, mask: int = 0) -> None:
-        """Measure response rates until the end of the test."""
+        """Measure response rates until the end of the test, in time steps of `step` units of the rate clock.
+
+        Only responses whose fingerprint is 0 in the bits of `mask` are measured.
+        """
         self.step = step
         self.twins: dict[Tuple5, Twin] = {}
         self.measure_rates(step, mask)
@@ -59,7 +62,7 @@ class Measured(StageTest):
         return flow >> 32, flow & 0xFFFFFFFF, (content >> 32) + (content & 0xFFFFFFFF)
 
     def place(self, key: Tuple5) -> Response:
-        """Return the place of a response in the switch's registers."""
+        """Return slot, fingerprint and owner of a response in the switch's registers."""
         return key.response(self.switch.pipeline.target is TOFINO)
 
     def two_of_one_slot(self) -> tuple[Flow, Flow]:
@@ -208,7 +211,7 @@ class NotForwarded(Measured):
 
 
 class FlowSample(Measured):
-    """With a mask, only responses whose fingerprint is 0 in the mask's bits are measured: about the intended share."""
+    """With a mask of two bits, only the responses whose fingerprint is 0 in both bits are measured: about a quarter."""
 
     def runTest(self) -> None:
         self.measure(LONG, mask=3)

@@ -20,7 +20,10 @@ class Reset(Crowd):
     """Base class of the tests in which the switch answers a refused SYN."""
 
     def resets(self, frame: Packet, *changes: Changes, payload: int = 0, vlan: int | None = None) -> None:
-        """Send a SYN; assert that the switch sends an RST to the SYN's sender, and no other frame."""
+        """Send a SYN; assert that the switch sends an RST to the SYN's sender, and no other frame.
+
+        `payload`: number of bytes of the SYN's payload. `vlan`: the tag of the RST; None: no tag.
+        """
         sent: Any = frame
         ip, tcp = sent[IP], sent[TCP]
         network: dict[str, Any] = {"src": ip.dst, "dst": ip.src, "ttl": RESET_TTL, "id": ip.id}

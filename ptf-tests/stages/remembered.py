@@ -182,7 +182,7 @@ class AgentsTurnRenewsNoMemory(UseRenewsMemory):
 
 
 class Unread(Remembering):
-    """Without agents a client's SYN reaches the server that the weights by capacity select, and claims a slot for it.
+    """Without agents a client's SYN claims a slot, and reaches the server that the weights by capacity select.
 
     Connections that agents have spliced are still translated. Connections that no agent read continue when the agents
     are back.
@@ -370,7 +370,7 @@ class GuessedIsTaken(Guess):
 
 
 class SynWithPayload(Guess):
-    """A request in a SYN (RFC 7413), which no agent would read, reaches an agent even if the client is remembered."""
+    """A remembered client's SYN reaches an agent if it has a request (RFC 7413), which would be unread otherwise."""
 
     def runTest(self) -> None:
         for port, how in enumerate((Remember.GUESS, Remember.CLIENT), start=40000):
