@@ -212,8 +212,8 @@ pub enum Ext {
         index: Slot,
         a: FieldRef,
     },
-    /// `d = base + hash % max`, where a `max` of 0 counts as 1. The hash has at most 64 bits; the sum is computed modulo
-    /// 2^64.
+    /// `d = base + hash % max`, where a `max` of 0 counts as 1. The hash has at most 64 bits, and the sum is computed
+    /// modulo 2^64.
     Hash {
         calculation: u16,
         d: Slot,

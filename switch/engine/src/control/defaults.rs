@@ -88,7 +88,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the counts of an entry's direct meter, one count for each colour, to zero.
+    /// Sets the counts of the direct meter of an entry or of the default entry, one count for each colour, to zero.
     ///
     /// # Errors
     /// `NotFound` if the entry does not exist, `InvalidArgument` if the table has no direct meter.

@@ -17,7 +17,7 @@ pub struct DigestConfig {
 pub struct Digest {
     /// The digest to which the message belongs.
     pub digest: DigestId,
-    /// The time when the packet that caused the message was received, in nanoseconds since the caller's origin.
+    /// The time in nanoseconds that the caller passed, as `now`, with the packet that caused the message.
     pub time: u64,
     /// The values of the digest's fields, each as `ceil(width / 8)` big-endian bytes.
     pub fields: Vec<Vec<u8>>,

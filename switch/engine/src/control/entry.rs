@@ -125,8 +125,8 @@ pub struct EntryView {
     pub counter: Option<CounterData>,
     /// The state of the direct meter; `None` if the table has no direct meter.
     pub meter: Option<MeterView>,
-    /// The time, in nanoseconds since the caller's origin, when the entry last matched a packet or was last written.
-    /// The time is updated only in tables with `support_timeout`.
+    /// The time when the entry last matched a packet or was last written, as the `now` in nanoseconds that the caller
+    /// passed with the packet or the write. A match updates the time only in tables with `support_timeout`.
     pub last_hit: u64,
 }
 

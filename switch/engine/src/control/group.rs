@@ -37,7 +37,7 @@ pub struct Group {
 /// A limit on the size of an action profile, in one of the units in which P4Runtime counts the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileLimit {
-    /// The maximum number of members that `member_insert` creates.
+    /// The maximum number of members that exist at the same time, not counting the members of one-shot groups.
     Members(u64),
     /// The maximum sum of the weights in all groups, including one-shot groups.
     Weights(u64),

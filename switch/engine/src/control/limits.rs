@@ -43,7 +43,8 @@ fn full(limit: u64, what: &str) -> ControlError {
 }
 
 impl Engine {
-    /// Limits the size of an action profile. If the profile already exceeds the limit, its members and groups remain.
+    /// Limits the size of an action profile; `None` removes the limit. If the profile already exceeds the limit, its
+    /// members and groups remain.
     pub fn limit_profile(&mut self, profile: ProfileId, limit: Option<ProfileLimit>) {
         self.machine.profiles[profile.index()].limit = limit;
     }

@@ -7,9 +7,9 @@ use crate::machine::TableState;
 use crate::profile::{Bound, OneShot};
 
 impl Engine {
-    /// Records that a port is up or down; initially every port is up. From the next packet on, groups select members
-    /// that watch the port only while the port is up. A group without an eligible member runs no action, like an empty
-    /// group.
+    /// Records that a port is up or down; initially every port is up. From the next packet on, a member that watches
+    /// the port is selected only while the port is up. A group in which no member can be selected runs no action, like
+    /// an empty group.
     pub fn set_port(&mut self, port: u32, up: bool) {
         let down = &mut self.machine.ports_down;
         let changed = if up { down.remove(&port) } else { down.insert(port) };

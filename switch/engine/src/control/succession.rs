@@ -45,7 +45,8 @@ impl Engine {
         Ok(EntryPlace { age: self.machine.tables[table.index()].store.age(id), id })
     }
 
-    /// Whether a table has the default entry that the program declares: no client has set action, metadata or cookie.
+    /// Whether a table has the default entry that the program declares: the program's action with the program's
+    /// parameters, no metadata, and a cookie of 0.
     pub fn default_is_own(&self, table: TableId) -> bool {
         let ts = &self.machine.tables[table.index()];
         let own = self.program.tables[table.index()].default.as_ref();
@@ -59,8 +60,8 @@ impl Engine {
         same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
     }
 
-    /// Returns the handles of all members of a profile, by the member's id. The handles determine the order in which
-    /// groups select members.
+    /// Returns, for each member of a profile, its id and its handles: that of the member itself, then those of its
+    /// copies. The handles determine the members' order in groups, and thereby which member a packet's hash selects.
     pub fn member_handles(&self, profile: ProfileId) -> Vec<(u32, Vec<u32>)> {
         let ps = &self.machine.profiles[profile.index()];
         ps.handles_of(ps.member_at.keys().copied())

@@ -57,8 +57,8 @@ impl Engine {
         self.put(table, &raw, entry, bound, now, false);
         Ok(())
     }
-    /// Replaces the action and attributes of the entry with this key and priority. The entry's idle time begins again
-    /// at `now`, in nanoseconds. Its counter and meter do not change.
+    /// Replaces the action, metadata, idle timeout and cookie of the entry with this key and priority. The entry's idle
+    /// time begins again at `now`, in nanoseconds. Its counter and meter do not change.
     ///
     /// # Errors
     /// The errors of `table_insert` except `AlreadyExists`. `NotFound` can also mean that the entry does not exist.

@@ -120,10 +120,11 @@ impl Engine {
         SavedMember { profile, id, member: self.member(profile, id), handles }
     }
 
-    /// Restores a saved member, no matter whether it has been created, changed or deleted since.
+    /// Restores the saved state of a member that has been created, changed or deleted since, or is unchanged.
     ///
     /// # Errors
-    /// `FailedPrecondition` if the member did not exist when it was saved, and an entry or group refers to it now.
+    /// For a member that did not exist when it was saved: `FailedPrecondition` if an entry or group refers to it now,
+    /// `NotFound` if it does not exist now either.
     pub fn member_restore(&mut self, saved: SavedMember) -> Result<()> {
         let SavedMember { profile, id, member, handles } = saved;
         match member {
@@ -145,11 +146,11 @@ impl Engine {
         SavedGroup { profile, id, group, handles }
     }
 
-    /// Restores a saved group, no matter whether it has been created, changed or deleted since.
+    /// Restores the saved state of a group that has been created, changed or deleted since, or is unchanged.
     ///
     /// # Errors
-    /// `NotFound` if a member no longer exists; `FailedPrecondition` if the group did not exist when it was saved, and
-    /// an entry refers to it now.
+    /// `NotFound` if a member no longer exists. For a group that did not exist when it was saved: `FailedPrecondition`
+    /// if an entry refers to it now, `NotFound` if it does not exist now either.
     pub fn group_restore(&mut self, saved: SavedGroup) -> Result<()> {
         let SavedGroup { profile, id, group, handles } = saved;
         match &group {
