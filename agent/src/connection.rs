@@ -6,6 +6,10 @@
 //! the segment: each state owns its data, and returns the next state. The table lists what may accompany each state.
 //! Its column "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
 //!
+//! The column "guess" lists the allowed states of a connection to a guessed server. "Direct": the data plane forwards
+//! the connection. "Requested": the agent has requested the connection from the data plane. "Taken": the agent forwards
+//! the connection. "Released": the agent has reset the guessed server. "None": the data plane has guessed no server.
+//!
 //! | state | server | guess | own bytes | next state |
 //! |---|---|---|---|---|
 //! | reading | none | none, direct, requested, taken | yes | opening, serving (right guess), refusing, over |
@@ -147,8 +151,8 @@ impl Connection {
         if matches!(self.state, State::Over) { Fate::Ends } else { Fate::Stays }
     }
 
-    /// Processes a client's first segment. If the service's protocol begins with a greeting, the agent sends the
-    /// greeting without waiting for a request.
+    /// Processes a client's first segment. If the service's protocol begins with a greeting, and the client has sent no
+    /// bytes, the agent sends the greeting without waiting for a request.
     pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let fate = self.on_client(ctx, segment);
         let is_silent = self.client.own_bytes.is_none() && self.client.request.ready().is_empty();
@@ -278,7 +282,7 @@ impl Connection {
         })
     }
 
-    /// Processes the data plane's answer to the order by which the agent takes a guessed connection.
+    /// Processes the data plane's answer to the order by which the agent requests a guessed connection.
     pub fn on_taken(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
         self.step(|state, client| if client.on_take_answer(ctx, status) { state } else { State::Over })
     }
@@ -315,7 +319,7 @@ impl Connection {
         self.client.last_segment + if is_over { LINGER } else { IDLE }
     }
 
-    /// Returns the time of the next timer, at which [`Self::on_time`] is to be called.
+    /// Returns the time of the next timer in nanoseconds, at which [`Self::on_time`] is to be called.
     pub fn due(&self) -> u64 {
         let own_bytes = self.client.own_bytes.as_ref().and_then(SendBuffer::due);
         let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
@@ -339,14 +343,14 @@ impl Connection {
         }
     }
 
-    /// If the current request is incomplete, returns the time at which its first byte arrived, or (in a mail dialogue)
-    /// the time of the agent's last answer.
+    /// If the current request is incomplete, returns the time in nanoseconds from which its timeout counts: when its
+    /// first byte arrived, or (in a mail dialogue) when the agent last answered.
     pub fn waits_since(&self) -> Option<u64> {
         self.reading()?.since
     }
 
-    /// Returns the time since which the connection has waited for nothing except its client, so that the agent may
-    /// close it to free memory. None if the connection waits for a server.
+    /// Returns the time in nanoseconds since which the connection has waited only for its client, so that the agent may
+    /// close it to free memory. `None` if the connection waits for a server.
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),

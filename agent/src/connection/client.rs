@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Sends the client an ACK, with SACK blocks of the ranges beyond gaps.
+    /// Sends the client an ACK; if the client supports SACK, with blocks of the first three ranges beyond gaps.
     pub fn acknowledge(&self, ctx: &mut Context<'_>) {
         let head = self.head(self.next, ACK);
         let blocks = self.terms.syn_options.sack.then(|| self.request.ranges()).into_iter().flatten();
@@ -224,7 +224,8 @@ impl Client {
         ctx.out.push_with(|frame| head.write(&ctx.link, &option[..length], [b"", b""], frame));
     }
 
-    /// Acknowledges all bytes that were received in order. The agent stores them until a server acknowledges them.
+    /// Acknowledges all bytes that were received in order. The agent stores them until a server acknowledges them. So
+    /// if the data plane still forwards a guessed connection, the agent first requests this connection.
     pub fn acknowledge_received(&mut self, ctx: &mut Context<'_>) {
         self.take_connection(ctx);
         self.owned = self.request.end();
@@ -267,8 +268,8 @@ impl Client {
         self.next = self.next.later(own_bytes.end());
     }
 
-    /// Resets the client's side (RFC 9293, section 3.5.2). If the client has not acknowledged all bytes that it was
-    /// sent, it may or may not have received the others, so the agent sends a reset for each of these cases.
+    /// Resets the client's side (RFC 9293, section 3.5.2). Sent bytes that the client has not acknowledged may or may
+    /// not have arrived. So if there are such bytes, the agent sends two resets, one for each of these cases.
     pub fn reset(&self, ctx: &mut Context<'_>) {
         let mut reset = |seq| {
             let head = SegmentHeader { window: 0, ..self.head(seq, RST | ACK) };
@@ -313,7 +314,7 @@ impl Client {
         }
     }
 
-    /// Resets the given server, if there is one, and records that the connection has left it.
+    /// Resets the given server, if there is one. If the connection has a guess, the guess is then released.
     pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<ServerReset>) {
         let Some(server) = server else { return };
         self.send_reset(ctx, server);
