@@ -343,7 +343,8 @@ class Controller:
 
 
 async def _until_first(tasks: Mapping[str, Task], event: asyncio.Event) -> None:
-    """Run tasks until one fails or the event is set, then cancel the others. Raises the failed task's error."""
+    """Run tasks until one fails or the event is set, then cancel those that still run. Raises the failed task's
+    error."""
     running = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
     running.append(asyncio.create_task(_wait(event), name="reload"))
     try:

@@ -98,8 +98,9 @@ class Balancer:
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Silent servers. Their pending connections are assigned to other servers. While another server answers, the
-        share of a silent server is only its probe floor (the least share that keeps a server measured)."""
+        """Silent servers that the policy has ejected. Their pending connections are assigned to other servers. While
+        another server answers, the share of an ejected server is only its probe floor (the least share that keeps a
+        server measured)."""
         return self._ejected
 
     @property
@@ -107,7 +108,7 @@ class Balancer:
         return [i for i, member in self._members.items() if not member.draining]
 
     def _measure_anew(self, server: int) -> None:
-        """Discard all measurements of a server."""
+        """Discard a server's counts over the window, and its open and new connections over the window."""
         self._windows[server] = Window(self._options.intervals)
         self._work[server] = deque(maxlen=self._options.intervals)
 

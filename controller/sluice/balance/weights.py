@@ -50,6 +50,7 @@ def largest_remainder(
 
 
 def to_ratios(weights: Mapping[int, int]) -> dict[int, float]:
-    """Convert the weights of a selector group that was read back from a switch to ratios."""
+    """Convert the weights of a selector group that was read back from a switch to ratios; empty if all weights are
+    0."""
     total = sum(weights.values())
     return {server: weight / total for server, weight in weights.items()} if total else {}

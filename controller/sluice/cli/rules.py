@@ -30,8 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a configuration, and its rules by the rule engine if it is installed. Problems raise ConfigError; with
-    ``--json`` they are printed instead, and the exit status that is returned is 1."""
+    """Check a configuration, and its rules by the rule engine if it is installed. Returns the exit status: 0 if the
+    configuration is valid. Otherwise raises ConfigError; with ``--json``, prints the problems and returns 1 instead."""
     if not options.json:
         return _check(options)
     try:

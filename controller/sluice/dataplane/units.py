@@ -13,7 +13,7 @@ from sluice.names import RATE_FLOW_BITS, RATE_TICK_US, TICK_US, TofinoRegister
 STEPS = 7
 """The number of steps in a window of a response rate; see p4src/stages/rates.p4."""
 FREE_STEPS = 32
-"""The number of silent steps after which a response's slot is free."""
+"""The number of steps without a packet of a response after which the response's slot is free."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ _log = logger("news")
 
 
 class NewsView:
-    """A News object for all destinations behind the switch. It survives reloads as long as flash-crowd control is
-    configured."""
+    """The state of the one flash-crowd control for all destinations behind the switch: the algorithm (a News object),
+    and what it reads and writes. It survives reloads as long as flash-crowd control is configured."""
 
     def __init__(self, config: NewsConfig, plan: Plan) -> None:
         self.config = config
