@@ -73,7 +73,7 @@ class ReturningHost(Remembered):
 
 
 class StrangersTakeNothing(Remembered):
-    """Repeated SYNs of unknown clients take no token of the bucket for returning clients."""
+    """SYNs of unknown clients take no token of the bucket for returning clients."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)

@@ -23,7 +23,7 @@ from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 
 class GoesToTheLighter(SecondLookTest):
-    """If the first candidate has more open connections, the second one is selected, pinned and counted, each once."""
+    """If the first candidate has more open connections, the second one is selected; its load increases by one."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -435,7 +435,10 @@ class LargePoolsEvenly(Even):
 
 
 class SequenceOfItsOwn(Even):
-    """A connection advances the sequence of its service by two points; the sequences of other services stay."""
+    """A connection advances the sequence of its service by two points, for the first and for the further candidates.
+
+    The sequences of other services stay.
+    """
 
     DRAWS = 1
 

@@ -68,7 +68,7 @@ class SpillsThenSheds(Capped):
 
 
 class RoomReturns(Capped):
-    """The FIN of a full server makes room for one new connection to that server."""
+    """After a FIN of a full server, the controller's next reading makes room for one new connection to that server."""
 
     def runTest(self) -> None:
         _, second, _ = self.fill()

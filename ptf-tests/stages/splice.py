@@ -226,7 +226,7 @@ class OrdersOfOthers(ContentTest):
 
 
 class MalformedOrders(ContentTest):
-    """Orders with an unknown operation, turn or scale are dropped as unsupported."""
+    """Orders with an unknown operation, `Turn` or window scale are dropped as unsupported."""
 
     def runTest(self) -> None:
         order = self.flow().order()
@@ -350,8 +350,8 @@ class LateAnswersOfALeftServer(ContentTest):
                 self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
                 answer = flow.reply(b"late" if kind == "data" else b"", flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
                 if kind == "SYN-ACK":
-                    # This SYN-ACK answers an earlier SYN of the agent, which could not distinguish the SYN-ACK from the
-                    # answer to its next SYN.
+                    # The SYN-ACK is dropped, because the agent could not distinguish it from the answer to the agent's
+                    # next SYN.
                     self.drops(POOL_A, answer, DropReason.UNBOUND)
                 else:
                     self.server_reaches_agent(flow, answer)

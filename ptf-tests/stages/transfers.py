@@ -108,7 +108,7 @@ class NotFromItsBeginning(TransferTest):
 
 
 class Sample(TransferTest):
-    """With sampling n, one of 2^n connections is measured: those whose fingerprint ends in n zeros."""
+    """With sampling n, one of 2^n connections is measured: those whose fingerprint ends in n zero bits."""
 
     def runTest(self) -> None:
         self.replace(entries.managed(S1, measured=1, sampling=2), entries.managed(S1, measured=1))
@@ -253,7 +253,7 @@ class RoundTrip(Established):
 
 
 class LeastIsForgotten(Established):
-    """The least round trip is that of the last minutes, so that a longer path is noticed."""
+    """The stored least round-trip time expires after some minutes, so that it follows a path that has become longer."""
 
     def runTest(self) -> None:
         least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
@@ -306,7 +306,7 @@ class Flight(Established):
     """The largest flights of the current interval and of the interval before are stored; older ones are forgotten."""
 
     def interval_back(self, number: int) -> None:
-        """Reduce the number of the interval in the flow's cell of flights by `number`."""
+        """Reduce the interval's number in the flow's cell of flights, as if `number` intervals had passed."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
@@ -372,7 +372,7 @@ DSACK = (("NOP", None), ("NOP", None), ("SAck", (1, 2)))
 
 
 class RandomSegments(TransferTest):
-    """For random segments of both sides, the switch's cells equal those of the model."""
+    """For random segments of both sides, the switch's cells equal those of sluice.dataplane.transfers."""
 
     seed = 1
 
@@ -476,7 +476,7 @@ class RandomSegments(TransferTest):
         self.nonzero_fields |= {name for name, value in self.columns(flow).items() if value}
 
     def _time(self, before: dict[Any, int], after: dict[Any, int], slot: int, state: PinState) -> int:
-        """Return the packet's time from the cells that the packet changed; without a change, an arbitrary time."""
+        """Return the packet's time in us from the cells that it changed; without a change, an arbitrary time."""
         activity = (Register.TRANSFER_ACTIVITY, slot)
         if after[activity] != before[activity]:
             return after[activity] % (1 << TIME_BITS)
