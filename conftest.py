@@ -1,5 +1,6 @@
 """Settings of every test run: Ctrl-C ends the processes that tests start, even if the shell started pytest with `&`,
-which ignores SIGINT. Commands under test do not wrap their lines at a terminal's width, unless a test sets COLUMNS.
+and therefore with SIGINT ignored. Commands under test do not wrap their lines at a terminal's width, unless a test sets
+COLUMNS.
 """
 
 import os

@@ -178,8 +178,8 @@ fn compiled(
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
     let address = SocketAddrV4::new(address, port);
     let mut service = Service::new(name.clone(), address, agent_port, groups, deciding);
-    // A guessed connection reaches its server before its request is read, so services with refusing rules never
-    // guess.
+    // A guessed connection reaches its server before its request is read, so no server is guessed for services with
+    // refusing rules.
     service.guess = requested.guess && !rules.guards();
     for (group, servers) in service.groups.iter_mut().zip(servers) {
         group.servers = servers;

@@ -1,5 +1,5 @@
-//! Splice orders: packets by which the agent orders the data plane to translate a connection. The data plane returns
-//! each packet as its answer.
+//! Splice orders: packets by which the agent orders the data plane to translate a connection, or to send it the packets
+//! of a guessed connection. The data plane answers by the same packet with another status.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

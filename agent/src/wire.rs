@@ -410,7 +410,7 @@ pub struct HeaderRewrite {
 }
 
 /// Appends to `frame` a frame with the segment, whose headers are changed according to `rewrite`. The checksum is
-/// updated incrementally (RFC 1624), so that a wrong checksum stays wrong.
+/// updated incrementally (RFC 1624), so that the receiver still detects a payload that was damaged in the agent.
 pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewrite, frame: &mut Vec<u8>) {
     let HeaderRewrite { head, sacks } = rewrite;
     let start = frame.len();

@@ -1,4 +1,5 @@
-//! A request and its response, on a connection on which the rules decide about each request separately.
+//! A request and its response, on a connection whose requests the agent reads one by one: the rules decide about each
+//! request separately, or may refuse later requests.
 
 use crate::assembler::Assembler;
 use crate::policy::{Framing, Progress};
@@ -36,7 +37,8 @@ impl Exchange {
         self.response.memory() + self.framing.memory()
     }
 
-    /// Parses the client's bytes from the sequence number `limit` on.
+    /// Parses the client's bytes from the sequence number `limit` on, and advances `limit` over the bytes that belong
+    /// to this request. Returns [`Progress::More`] if there is nothing to parse.
     pub fn parse_request(&mut self, request: &Assembler) -> Progress {
         let new = request.between(self.limit, request.end());
         if self.request_complete || new.is_empty() {

@@ -1,6 +1,6 @@
 //! Guessed connections (pre-allocation; Chow, Wang & Prakash, section 3). For a remembered client, the data plane has
-//! forwarded the SYN directly to the server of the client's previous connection. The client's segments go to an agent,
-//! with a header that reports the options of the handshake.
+//! forwarded the SYN directly to the server of the client's previous connection. The client's segments with data go to
+//! an agent, with a header that reports the options of the handshake.
 //!
 //! ```text
 //!                 the rules select a group that

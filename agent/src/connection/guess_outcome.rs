@@ -40,8 +40,8 @@ pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignmen
     counters.guesses_right.add(1);
     if assignment.framing.is_some() {
         if facts.server_has_sent {
-            // The end of the response that the server has begun is unknown, so the start of the next request is unknown
-            // as well.
+            // The agent has not received the start of the response, so it could not find the end of the response, after
+            // which the rules decide about the next request.
             give_up(client, ctx, server);
             return Next::Over;
         }

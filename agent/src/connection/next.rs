@@ -20,7 +20,7 @@ pub enum Next<S> {
     Resume { server: Server, sticky: Sticky, exchange: Option<Exchange>, acknowledges: bool },
     /// The agent sends the client an error, and resets the server, if there is one.
     Refuse(Option<ServerReset>, Rejection),
-    /// The connection is closed toward client and server.
+    /// The agent sends the client a FIN, and resets the server, if there is one.
     Close(Option<ServerReset>),
     /// The connection is over, and the agent removes it.
     Over,

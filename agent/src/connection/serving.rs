@@ -1,6 +1,6 @@
 //! Forwards and translates segments between the client and a server that has accepted the connection. This state ends
-//! when the data plane takes over. If the rules decide about each request separately, the state lasts until the
-//! connection ends.
+//! when the data plane takes over. As long as the agent has to read the requests one by one ([`Exchange`]), the data
+//! plane does not take over.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;
@@ -81,7 +81,7 @@ impl Serving {
         self.exchange().map_or(client.request.end(), |exchange| exchange.limit)
     }
 
-    /// Returns the current exchange, if the rules decide about each request separately.
+    /// Returns the current exchange, if the agent reads the requests one by one.
     fn exchange(&self) -> Option<&Exchange> {
         match &self.phase {
             Phase::Each(exchange) | Phase::Between(exchange, _) => Some(exchange),
@@ -463,7 +463,7 @@ impl Serving {
             counters.orders_repeated.add(1);
             if sent == ORDERS {
                 // The agent does not know whether the order was applied. It counts later segments of this connection as
-                // strays.
+                // strays, which belong to no connection.
                 counters.orders_failed.add(1);
                 return Next::Over;
             }

@@ -224,8 +224,8 @@ fn a_server_that_has_sent_data_cannot_be_left() {
         );
         assert_eq!((harness.guesses(), harness.engine.connections()), ([0, 1, 1], 0));
     }
-    // The connection is reset although the guess is right: the end of the server's response is unknown, and therefore
-    // the start of the next one as well.
+    // The connection is reset although the guess is right: the agent has not received the start of the response, so it
+    // cannot find the end of the response, after which the rules decide about the next request.
     let mut harness = guessing_wrong();
     let outputs = harness.guessed_with(with_server_data, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(outputs.iter().all(|output| output.flags() & RST != 0), "{outputs:?}");

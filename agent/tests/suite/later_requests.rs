@@ -7,7 +7,7 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 use crate::support::harness::{EACH, GET, Harness, ISN, OK, Output, SERVER_ISN, connected, group, order};
 
-/// Returns a connection whose first request was answered, and whose next request the rules decide separately.
+/// Returns a connection whose first request was answered. The rules decide about its next request separately.
 fn answered() -> Harness {
     let mut harness = connected();
     harness.data(0, EACH);

@@ -159,7 +159,8 @@ const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
     // These segments have no ACK flag.
     (0, 0, PSH | FIN, b"x"),
     (0, 0, 0, b""),
-    // The last segments are a reset near the next sequence number, and the SYN of a new handshake.
+    // A reset near the next sequence number, and the SYN of a new handshake, may be forged (RFC 5961, sections 3 and
+    // 4).
     (1, 0, RST | ACK, b""),
     (7, 0, SYN, b""),
 ];

@@ -416,8 +416,8 @@ pub fn request(path: &str, body: usize) -> Vec<u8> {
     request
 }
 
-/// Returns the answer of a server of this group: its body is derived from the request, and its length is the number in
-/// the path.
+/// Returns the answer of a server of this group. The body is derived from the request; the number in the path is the
+/// length of the body in bytes (10 without a number).
 pub fn response(request: &[u8], group: usize) -> Vec<u8> {
     let path = String::from_utf8_lossy(request.split(|byte| *byte == b' ').nth(1).unwrap()).into_owned();
     let length = path.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(10);
