@@ -253,7 +253,7 @@ class RoundTrip(Established):
 
 
 class LeastIsForgotten(Established):
-    """The stored least round-trip time expires after some minutes, so that it follows a path that has become longer."""
+    """The first round trip of a period of 268 s replaces the stored least one, so that a longer path is noticed."""
 
     def runTest(self) -> None:
         least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]

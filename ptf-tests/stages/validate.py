@@ -42,7 +42,7 @@ class PaddedFrame(StageTest):
 
 
 class LaterFragment(StageTest):
-    """A fragment other than the first has no ports, and the bytes in their place are not used as ports."""
+    """A fragment to a service, other than the first, is dropped: it has no ports, and the bytes there are payload."""
 
     def runTest(self) -> None:
         for more in ("", "MF"):
@@ -84,7 +84,7 @@ class MartianDestination(StageTest):
 
 
 class Land(StageTest):
-    """Packets with equal source and destination are dropped, because the router would answer itself."""
+    """Packets with equal source and destination address are dropped, because the router would answer itself."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=WEB.address), DropReason.MARTIAN)

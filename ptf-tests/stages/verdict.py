@@ -30,7 +30,7 @@ class PacketOut(StageTest):
 
 
 class VerdictsCountBytes(StageTest):
-    """The counter `verdicts` counts the bytes of received frames, from the Ethernet header on."""
+    """The counter `verdicts` counts the bytes of received frames, on Tofino including the frame checksum."""
 
     def _counted_of(self, reason: DropReason, frame: Packet) -> int:
         before = self.switch.bytes_of(Counter.VERDICTS, reason)
