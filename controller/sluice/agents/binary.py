@@ -34,7 +34,7 @@ def check(program: Path, content: ContentConfig) -> tuple[list[Problem], list[Pr
 
 def decide(program: Path, content: ContentConfig, service: str, source: str | None, request: bytes) -> tuple[bool, str]:
     """Return whether a request to a service (ADDRESS:PORT) is forwarded, and the decision as text, or False and the
-    error of the executable. ``source`` is the client's address; None: the request has no source address."""
+    error of the executable. ``source`` is the client's address, if known."""
     with _file(content) as file:
         addresses = ["--service", service, *(["--source", source] if source else [])]
         done = _run([program, "match", file, *addresses, "--request", "-"], request)

@@ -32,8 +32,8 @@ class IdleServers:
         ``load`` the load of that server.
 
         The idle server is the head of the queue, or ``first`` if idle servers are taken before any others, and
-        ``first`` is idle but not queued. If the ticket of the head is void, or the head is not in ``sought``, the head
-        is removed from the queue, and the result is None; so it is if the queue is empty.
+        ``first`` is idle but not queued. Returns None if the queue is empty. If the ticket of the head is void, or the
+        head is not in ``sought``, removes the head from the queue and returns None.
         """
         head, tail = divmod(self._ends[service], _TICKETS)
         if head == tail:
