@@ -103,8 +103,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 
 #if defined(CONTENT)
-    // Parses all options of a SYN or SYN-ACK where caps or content switching need the options. Of other segments, only options that
-    // are exactly NOP, NOP and SACK are parsed, the form in which hosts without timestamps send SACK.
+    // Parses all options of a SYN or SYN-ACK where caps or content switching need the options. Of other segments, only options
+    // that are exactly NOP, NOP and SACK are parsed, the form in which hosts without timestamps send SACK.
     state parse_tcp {
         packet.extract(hdr.tcp);
         transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {

@@ -83,7 +83,8 @@ control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_
     }
 }
 
-// The largest payload of a server's segment in bytes, and the right edge of what the server has sent. Numbers are compared as serial numbers (RFC 1982).
+// The largest payload of a server's segment in bytes, and the right edge of what the server has sent. Numbers are compared as
+// serial numbers (RFC 1982).
 typedef bit<48> transfer_edge_t;
 #define TRANSFER_MSS 47:32
 #define TRANSFER_EDGE 31:0

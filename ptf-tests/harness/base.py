@@ -220,7 +220,10 @@ class StageTest(BaseTest):
         return len(tokens)
 
     def settle(self, sent_on: plan.Port | int | None = None, sent: int = 1) -> Outcome:
-        """Wait until `sent` frames, which a test has sent to one port, have had their effects; return all effects."""
+        """Wait until `sent` frames have had their effects; return all effects since the last call.
+
+        `sent_on`: the port to which the test has sent the frames; it is fenced first. None: no port of the plan.
+        """
         return self._settle(sent_on, sent, [], 0)
 
     def _settle(
@@ -277,7 +280,10 @@ class StageTest(BaseTest):
         return self._settle(port, sent, out, fences)
 
     def flood(self, port: plan.Port, frames: Iterable[bytes]) -> dict[Cell, int]:
-        """Send very many frames, at most WINDOW at a time; return only the changes of the counts."""
+        """Send very many frames, at most WINDOW at a time; return only the changes of the counts.
+
+        Unlike `burst`, wait after each WINDOW only for the port `port`, and discard the frames that leave the switch.
+        """
         fences = sent = 0
         for window in batched(frames, WINDOW):
             for frame in window:
@@ -325,8 +331,9 @@ class StageTest(BaseTest):
         drop: DropReason = DropReason.NONE,
         next_hop: str | None = None,
     ) -> None:
-        """Send a frame; assert that the controller receives `expected`, and that the packet's verdict is `drop`.
+        """Send a frame; assert that the controller receives `expected` for `reason`, and that no port sends a frame.
 
+        Also assert that the frame's verdict is `drop`, and that only the counts in `changes` change besides.
         `next_hop`: the unresolved next hop whose id the controller receives; None: id 0.
         """
         outcome = self.exchange(port, frame)
@@ -438,7 +445,7 @@ class StageTest(BaseTest):
         return self.switch.pins.find(key)
 
     def fills_both_ways(self, flows: Crowd) -> Crowd:
-        """Establish a connection in each of the two slots that the connections of the crowd share; return the crowd."""
+        """Establish `first` and `second`, which occupy both slots of the crowd's `late` flows; return the crowd."""
         self.establishes(flows.first)
         self.establishes(flows.second)
         return flows
@@ -515,7 +522,7 @@ class StageTest(BaseTest):
         self.replace(entries.timers({**self.switch.times, **changed}), entries.timers(self.switch.times))
 
     def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
-        """Configure a token bucket until the end of the test.
+        """Configure a token bucket (rates in packets per second, bursts in packets) until the end of the test.
 
         On v1model a bucket without a refill rate starts full. On Tofino it would start empty, so the bucket stays
         unconfigured, which means unlimited, until `spent` is called.

@@ -1,4 +1,7 @@
-"""Functions that build thousands of segments per second, which differ only in the client's address and port."""
+"""Functions that build thousands of segments per second, and that read addresses and checksums of frames.
+
+The segments differ only in the client's address and port.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ TCP_SOURCE, TCP_CHECKSUM = ETHERNET + 20, ETHERNET + 20 + 16
 
 
 def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
-    """Return `number` connections of different clients in 20.0.0.0/8; equal seeds return equal connections."""
+    """Return `number` different connections of random clients in 20.0.0.0/8; a seed always yields the same ones."""
     source = random.Random(seed)
     connections: dict[tuple[int, int], Tuple5] = {}
     while len(connections) < number:

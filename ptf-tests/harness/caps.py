@@ -38,7 +38,7 @@ def options(scale: int | None = SCALE, mss: int = MSS) -> Options:
 
 
 def cell(fingerprint: int, cap: int) -> int:
-    """Return the register cell in which the controller writes a connection's own cap (in bytes)."""
+    """Return the value that the controller writes into a connection's cell for its own cap (`cap`, in bytes)."""
     return int(cells(Caps(*(np.array([value], np.int64) for value in (0, fingerprint, cap))))[0])
 
 
@@ -54,7 +54,7 @@ class Talk:
         self.next = {True: (client + 1) % WRAP, False: (server + 1) % WRAP}
 
     def frame(self, client: bool, payload: bytes = b"", **fields: Any) -> Packet:
-        """Return the next segment of the client or of the server."""
+        """Return the next segment of the client or of the server, and advance the sender's next sequence number."""
         fields = {"flags": "A", "seq": self.next[client], "ack": self.next[not client], **fields}
         make = self.flow.request if client else self.flow.reply
         self.next[client] = (self.next[client] + len(payload)) % WRAP
@@ -77,7 +77,10 @@ class Capped(StageTest):
         self.insert(entries.managed(S1, self.send, self.receive))
 
     def cap(self, talk: Talk, send: int = 0, receive: int = 0, fingerprint: int | None = None) -> None:
-        """Set the connection's own caps in bytes; 0: no cap of its own."""
+        """Set the connection's own caps in bytes; 0: no cap of its own.
+
+        `fingerprint`: the fingerprint in the cells; None: the connection's. With another one, the caps do not apply.
+        """
         mark = talk.flow.key.fingerprint if fingerprint is None else fingerprint
         for register, bytes_ in zip(CAPS, (send, receive), strict=True):
             self.switch.registers.write(register, talk.index, cell(mark, bytes_))

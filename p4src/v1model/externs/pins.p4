@@ -99,9 +99,9 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
 
 // Applies any other packet of a client to a slot. While the connection is open, only the ACK or payload that ends a handshake
 // renews the slot's time: only the server can check the sequence numbers of later packets, and the server's answers renew the
-// time. Before the server's FIN, a client's FIN does not shorten the time-out, and a RST makes it that of a half-closed connection.
-// An agent's RST closes the connection for good: late packets of the server do not reopen the slot, because otherwise the agent's
-// next SYN would go to this server, whatever the SYN's group.
+// time. Before the server's FIN, a client's FIN does not shorten the time-out, and a client's RST makes the time-out that of a
+// half-closed connection. An agent's RST closes the connection for good: late packets of the server do not reopen the slot,
+// because otherwise the agent's next SYN would go to this server, whatever the SYN's group.
 void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t outcome) {
     outcome.hit = 0;
     outcome.vacant = 0;
