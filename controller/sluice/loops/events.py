@@ -52,7 +52,7 @@ class Events:
         self._followers: set[_Follower] = set()
 
     def __deepcopy__(self, memo: object) -> Events:
-        """Return an object without events and followers: a copied world only serves to try a configuration."""
+        """Return an object without events and followers: a ``World`` is copied only to try a configuration on it."""
         return Events()
 
     def report(self, kind: Kind, text: str, **fields: Any) -> None:

@@ -31,7 +31,7 @@ class Link:
         self._turn = asyncio.Lock()
 
     def __deepcopy__(self, memo: object) -> Link:
-        """Return this link itself: a copied world only serves to try a configuration, and the switch stays the same."""
+        """Return this link itself: a ``World`` is copied only to try a configuration on it, for the same switch."""
         return self
 
     def size(self, register: str) -> int:

@@ -21,8 +21,8 @@ class _Entry:
 
 
 class NeighbourTable:
-    """The ARP table. Requests for configured next hops never cease; other next hops are dropped if they do not
-    answer."""
+    """The ARP table: the place (port and MAC address) of each next hop, if it is known. Requests for configured next
+    hops never cease; other next hops are dropped if they do not answer."""
 
     def __init__(self, refresh_s: float, retry_s: float, forget_after: int, capacity: int) -> None:
         self._refresh_s = refresh_s
@@ -45,7 +45,7 @@ class NeighbourTable:
             self._entries[address] = _Entry(wanted=True)
 
     def keep(self, possible: Callable[[Address, Neighbour], bool]) -> None:
-        """Drop the places that are no longer possible. Requests for their addresses are due at once."""
+        """Drop the places that ``possible`` does not accept. ARP requests for their addresses are due at once."""
         for address, entry in self._entries.items():
             if entry.neighbour is not None and not possible(address, entry.neighbour):
                 entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0

@@ -1,5 +1,5 @@
-"""The times at which connections were pinned. The table's slots do not contain these times, so each is only known to
-lie between two sweeps of the table."""
+"""The times at which connections were pinned, that is, entered in the switch's connection table. The table's slots do
+not contain these times, so each time is only known to lie between two sweeps (complete readings) of the table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PinAges:
         NaN: there was no such sweep."""
 
     def __deepcopy__(self, memo: object) -> PinAges:
-        """Return an object without times: a copied world only serves to try a configuration."""
+        """Return an object without times: a ``World`` is copied only to try a configuration on it."""
         return PinAges()
 
     def look(self, slots: Slots, unexpired: NDArray[np.bool_], now_s: float) -> None:

@@ -21,7 +21,8 @@ class Identification:
     """The hot-spot table and, in production mode, each destination's usual request rate.
 
     Samples count only while the alarm is set, or in the observation that sets it. The destination with the most samples
-    is determined as long as the alarm is set. If another destination overtakes it, the limit moves to that destination.
+    is determined as long as the alarm is set. If another destination overtakes it, the limit moves to that destination;
+    production mode leaves the first limit in force, and can start another limit.
 
     In production mode a destination whose requests do not exceed its usual rate beyond chance is no hot spot. It may
     receive many packets for another reason, such as an upload or acknowledgements of a bulk transfer. A destination

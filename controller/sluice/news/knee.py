@@ -73,8 +73,8 @@ class Knee:
         if not waits:
             self._now += portion
         if not degraded and not drains:
-            # Responses that led to a decision are added to later ones under the same limit. Alone they are biased
-            # towards the decision.
+            # Responses that led to a decision remain in the reference, together with later ones under the same limit:
+            # alone they would be biased towards the decision.
             place = _place(self._limit)
             earlier = self._seen.get(place, Portion())
             self._seen[place] = (earlier.half if earlier.of > _ENOUGH else earlier) + portion

@@ -167,7 +167,8 @@ class NewsOptions:
 
     @property
     def response_intervals(self) -> int:
-        """The most observations in which responses are sought if a site has few requests."""
+        """The largest number of observations in the measurement window, used at a site with few requests; 1 except in
+        production mode."""
         extra = self.production
         return round(extra.baseline_s / extra.detection_s) if self.mode.uses_production else 1
 

@@ -170,8 +170,8 @@ def _of_decision(time_s: float, event: Controlled) -> Interval:
 def _measured_alike(first: Interval, second: Interval) -> bool:
     """Return whether two decisions use the measurements of the same interval.
 
-    Without responses AR (the rate of the fastest responses) is NaN, so the result is False. This is correct: without
-    responses the controller does not search for a hot spot.
+    If AR (the mean rate of the fastest responses) is unknown, it is NaN, and the result is False. Decisions within an
+    interval are not expected then, because they require an alarm and many sampled packets.
     """
     return first.ar_bps == second.ar_bps and first.offered_per_s == second.offered_per_s
 

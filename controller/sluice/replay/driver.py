@@ -75,7 +75,8 @@ class LiveTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The times of a future decision: ``due`` is its time on the regular grid, ``at`` its time in the replay."""
+    """The times of a future decision: ``at`` is its time in the replay; ``due`` is its time on the regular grid, or
+    ``at`` if that is earlier."""
 
     due: float
     at: float
