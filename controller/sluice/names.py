@@ -398,7 +398,7 @@ class DropReason(IntEnum):
     NEIGHBOUR_UNRESOLVED = 18
     """The MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet."""
     ARP_IGNORED = 19
-    """An ARP request or reply for an address of neither the router nor a service (its sender is reported), or another operation."""
+    """An ARP request or reply for an address that is not the router's or a service's (its sender is reported), or another ARP packet."""
     PUNT_LIMITED = 20
     """An ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply."""
     CPU_HEADER = 21
@@ -420,7 +420,7 @@ class DropReason(IntEnum):
     CLOSED_RESET = 29
     """The client's payload or a late packet of the server, on a closed connection; answered by a RST."""
     NOT_IDLE = 30
-    """A tickle for a connection that is unknown, is not idle, or may not be closed."""
+    """A tickle (the controller's frame that closes an idle connection) for a connection that is unknown, not idle, or may not be closed."""
     SYN_PAYLOAD = 31
     """A client's SYN with payload, on a content connection that has left its agent: no agent would read the payload."""
     CLOSED_AGAIN = 32

@@ -92,8 +92,8 @@ pub struct Gateway {
     pub(crate) calls: Arc<DriverCalls>,
     /// The journal in which the gateway saves its state for a restart.
     pub(crate) journal_writer: Option<Arc<Mutex<JournalWriter>>>,
-    /// The channel by which a commit requests that the task which receives the driver's notifications changes its
-    /// connection.
+    /// The channel from a commit to the task that receives the driver's notifications. Each message requests a change
+    /// of this task's connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }

@@ -37,7 +37,7 @@ impl DriverProgram {
 pub struct Loaded {
     /// The driver's ids of the objects of P4Info.
     pub program: Program,
-    /// The resolved P4Info.
+    /// The objects of P4Info, each with the number of the same object in `program`.
     pub binding: Binding,
     /// The device's tables of multicast groups and mirror sessions; `None` if the device lacks one of these tables.
     pub replication: Option<Replication>,

@@ -149,7 +149,8 @@ header guessed_h {
     bit<16> type;
 }
 
-// An agent's splice order, or the switch's confirmation, directly after the Ethernet header. docs/reference/content.md
+// A splice order (an agent's request that the switch translate a connection), or the switch's confirmation of the order. The
+// header follows the Ethernet header directly. docs/reference/content.md
 header splice_h {
     bit<8>    operation;
     bit<8>    status;             // result of the order: a SpliceStatus

@@ -95,8 +95,8 @@
 #define REGISTER_PIN_SERVER_2  0x04   // way 2: the server of a slot's connection
 #define REGISTER_PIN_STATE_1   0x05   // way 1: the PinState of a slot's connection (Tofino, whose key register lacks the state)
 #define REGISTER_PIN_STATE_2   0x06   // way 2: the PinState of a slot's connection (Tofino, whose key register lacks the state)
-#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate server, and the time at which the entry expires
-#define REGISTER_CANDIDATE_PIN 0x08   // the candidate server, and the sequence number whose acknowledgement ends the handshake
+#define REGISTER_CANDIDATE_KEY 0x07   // fingerprint of a connection whose handshake is under way with a candidate (a server in place of the pinned one), and the time at which the entry expires
+#define REGISTER_CANDIDATE_PIN 0x08   // the candidate, and the acknowledgement number of the client's ACK that ends the handshake
 
 // Registers of the ledger, 0x10 to 0x1f. Next free: 0x15
 #define REGISTER_LEDGER_SYN          0x10   // SYNs forwarded to each server
@@ -138,10 +138,10 @@
 #define RESUBMIT_NEXT_PASS 0x01   // a SYN that passes ingress again, with the decisions of its first pass (Tofino)
 
 // Registers of content switching, 0x40 to 0x47. Next free: 0x46
-#define REGISTER_SPLICE 0x40       // turn, agent and change of sequence numbers of a slot's connection (v1model)
+#define REGISTER_SPLICE 0x40       // the Turn of a slot's connection (agent, spliced, guessed), its agent, and the change of its sequence numbers (v1model)
 #define REGISTER_REMEMBERED_CLIENTS 0x41 // last server of a content service's client, for the client's next connections (v1model)
-#define REGISTER_SPLICE_TURN_1  0x42 // way 1: turn, agent and window shift of a slot's connection (Tofino 2)
-#define REGISTER_SPLICE_TURN_2  0x43 // way 2: turn, agent and window shift of a slot's connection (Tofino 2)
+#define REGISTER_SPLICE_TURN_1  0x42 // way 1: the Turn of a slot's connection (agent, spliced, guessed), its agent, and the shift of its windows (Tofino 2)
+#define REGISTER_SPLICE_TURN_2  0x43 // way 2: the Turn of a slot's connection (agent, spliced, guessed), its agent, and the shift of its windows (Tofino 2)
 #define REGISTER_SPLICE_VALUE_1 0x44 // way 1: delta of the sequence numbers of a slot's connection, or the address of its agent (Tofino 2)
 #define REGISTER_SPLICE_VALUE_2 0x45 // way 2: delta of the sequence numbers of a slot's connection, or the address of its agent (Tofino 2)
 
@@ -227,7 +227,7 @@ enum bit<8> DropReason {
     server_unknown       = 16, // the connection is pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
-    arp_ignored          = 19, // an ARP request or reply for an address of neither the router nor a service (its sender is reported), or another operation
+    arp_ignored          = 19, // an ARP request or reply for an address that is not the router's or a service's (its sender is reported), or another ARP packet
     punt_limited         = 20, // an ARP reply to the router above the limit of its PuntReason; the switch has no other use for the reply
     cpu_header           = 21, // a packet from the controller without a valid packet_out header
     admission_reset      = 22, // a SYN above the rate of its service or of its destination, answered by a RST
@@ -238,7 +238,7 @@ enum bit<8> DropReason {
     unbound              = 27, // a content server's packet on a connection that has no slot, or that is now pinned to another server
     closed               = 28, // an ACK of the client on a connection that the switch has closed
     closed_reset         = 29, // the client's payload or a late packet of the server, on a closed connection; answered by a RST
-    not_idle             = 30, // a tickle for a connection that is unknown, is not idle, or may not be closed
+    not_idle             = 30, // a tickle (the controller's frame that closes an idle connection) for a connection that is unknown, not idle, or may not be closed
     syn_payload          = 31, // a client's SYN with payload, on a content connection that has left its agent: no agent would read the payload
     closed_again         = 32  // an ACK on a closed connection, from a client that lacks the FIN or sends a keepalive; answered by FIN or ACK
 }

@@ -229,8 +229,8 @@ struct metadata_t {
     bit<1>       has_slot;        // the connection table has a slot of this connection; set by connections
     bit<1>       pinned;          // the connection's slot contains the server `server`; set by connections
     bit<1>       claimed;         // this packet has claimed the connection's slot; set by connections
-    bit<1>       moved;           // a SYN that is repeated in the handshake goes to another server; set by connections,
-                                  // candidates (v1model)
+    bit<1>       moved;           // a SYN that is repeated in the handshake goes to another server than before; set by
+                                  // connections, candidates (v1model)
     PinState     state;           // the pin's state before this packet; set by connections
     PinState     next_state;      // the pin's state after this packet; set by connections (v1model)
     server_id_t  evicted;         // server of the unfinished connection whose slot this connection claimed; set by connections
@@ -257,7 +257,8 @@ struct metadata_t {
     ticks_t      remember_time;   // ticks for which the content service remembers clients; set by classify
     options_t    options;         // options of a SYN or SYN-ACK; of a content connection: only in the passes guess and facts; set
                                   // by the parser
-    bit<16>      rebuilt;         // length in bytes of TCP header and payload, if the segment's options were replaced; else 0; set by options
+    bit<16>      rebuilt;         // length in bytes of TCP header and payload, if the segment's options were replaced; otherwise
+                                  // 0; set by options
     server_id_t  agent;           // the agent of the packet's content service that is behind the ingress port; set by agents
     bit<2>       attempt;         // in an agent's SYN: number of servers that refused the connection; set by front (v1model)
     server_id_t  refused_by;      // the last server that refused the connection; set by connections (v1model)
