@@ -3,8 +3,8 @@
 //!
 //! The agent sits between two hosts, so it replaces RCV.NXT by two numbers. `next` follows the bytes that the agent has
 //! acknowledged to the peer; `received` follows the bytes that arrived in order, some of which may still be
-//! unacknowledged. As in Linux, a segment may begin exactly at the window's edge: a sender that has filled the window
-//! sends its acknowledgements with the sequence number of the edge, which a probe of a closed window has as well.
+//! unacknowledged. As in Linux, a segment may begin exactly at the window's edge. A sender that has filled the window
+//! uses the edge as the sequence number of its acknowledgements, and of its probes of the closed window.
 
 use crate::seq::Seq;
 use crate::wire::Segment;
@@ -115,7 +115,8 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// Returns whether to answer a segment that arrives at the time `now`, in nanoseconds.
+    /// Returns whether to answer an unacceptable segment that arrives at the time `now`, in nanoseconds. Always true
+    /// for a segment that is not a bare ACK.
     pub fn may_answer(&mut self, now: u64, segment: &Segment<'_>) -> bool {
         let is_bare = segment.payload().is_empty() && !segment.has(SYN) && !segment.has(RST) && !segment.has(FIN);
         if !is_bare {

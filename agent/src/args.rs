@@ -42,7 +42,7 @@ pub struct Args {
     pub gateway: Ipv4Addr,
     /// The address and port on which the agent accepts the controller's connections.
     pub control: String,
-    /// The address and port on which the agent serves metrics.
+    /// The address and port on which the agent serves metrics; `None`: it serves none.
     pub metrics: Option<String>,
     /// Memory for connections, in bytes.
     pub memory: usize,
@@ -65,7 +65,7 @@ pub enum Command {
         source: IpAddr,
         /// The service's address and port.
         service: SocketAddr,
-        /// The file with the request; none: standard input.
+        /// The file with the request; `None`: the request is read from standard input.
         request: Option<PathBuf>,
     },
     /// Print a text (help or version) and exit.

@@ -30,7 +30,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Parses a frame with the EtherType of ARP.
+    /// Parses a frame whose EtherType is that of ARP. `None` if the packet is not a request or reply for IPv4 over
+    /// Ethernet.
     pub fn read(frame: &[u8]) -> Option<Packet> {
         let packet = frame.get(ETHERNET..ETHERNET + LENGTH)?;
         let mac = |at: usize| std::array::from_fn(|n| packet[at + n]);

@@ -94,8 +94,8 @@ impl Assembler {
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether at least one byte
-    /// is stored that was not stored before.
+    /// Stores those bytes of a segment that are new and within the capacity. Returns whether there are any. A segment
+    /// that begins behind a gap is discarded if `MAX_RANGES` ranges are buffered already.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);

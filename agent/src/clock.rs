@@ -3,8 +3,8 @@
 //! their senders must not pass.
 
 /// If more than this number of nanoseconds passes between two readings of the clock, the agent counts as not running in
-/// this time. The agent's loop reads the clock at least every 100 ms. The shortest timeout of a client or server is one
-/// second.
+/// this time. The threshold is above 100 ms, because a running agent reads the clock at least that often. It is below
+/// one second, the shortest timeout of a client or server.
 const PAUSE_THRESHOLD_NS: u64 = 250_000_000;
 
 /// A clock that counts only the time in which the agent runs.

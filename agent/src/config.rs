@@ -51,8 +51,8 @@ pub struct Service {
     pub groups: Vec<Group>,
     /// The rules that select a group for a request.
     pub rules: Arc<dyn ServicePolicy>,
-    /// Whether the data plane may connect a remembered client's next connection to the same server before the request
-    /// is read (a guess).
+    /// Whether the data plane may connect a remembered client to the server of its previous connection, before the
+    /// request of the new connection is read (a guess).
     pub guess: bool,
     /// For each rule, the number of requests that it matched.
     pub hits: Vec<Arc<Counter>>,
