@@ -158,8 +158,9 @@ impl Entries {
         factor * self.counts.get(&(field, key(matcher))).copied().unwrap_or(1)
     }
 
-    /// Returns the literal set of a regular expression whose literals occur least often in the sets of all expressions,
-    /// and this number of occurrences. None if the matcher is no expression, or the expression requires no literal.
+    /// Of the literal sets of a regular expression, returns the set whose literals occur least often in the sets of the
+    /// block's expressions, and the number of these occurrences. `None` if the matcher is no expression, or the
+    /// expression requires no literal.
     fn best_texts(&self, field: FieldId, matcher: &Matcher) -> Option<(u64, &Texts)> {
         let Matcher::Regex(regex) = matcher else { return None };
         let shared = |texts: &Texts| -> u64 {

@@ -183,8 +183,9 @@ impl Evaluation {
         }
     }
 
-    /// Records an alternative that a later value may satisfy. `by_head` is true if no late value has led to the
-    /// alternative, so that the alternative still needs a value of its late field, if it has one.
+    /// Records an alternative that a later value may satisfy. `by_head`: the alternative was found without a late
+    /// value. If such an alternative has a late field, it still needs a value of this field, and so becomes active
+    /// instead of tracked.
     fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {

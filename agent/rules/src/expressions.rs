@@ -100,7 +100,8 @@ impl CombinedAutomaton {
         let count = self.automaton.pattern_len();
         let (mut matching, mut state) = (PatternSet::new(count), OverlappingState::start());
         let (input, mut cache) = (Input::new(value), self.caches.get());
-        // The automaton reports an expression at every end of a match, so the loop limits the number of reports.
+        // The automaton reports an expression at every end of a match. A value with very many matches would take long,
+        // so the loop gives up after four reports per expression.
         for _ in 0..4 * count {
             self.automaton.try_search_overlapping_fwd(&mut cache, &input, &mut state).ok()?;
             let Some(end) = state.get_match() else { return Some(matching) };

@@ -22,7 +22,7 @@ const MAX_FORMER_SERVERS: usize = 8;
 /// Nanoseconds for which late segments of a former server may arrive; the same time as TIME-WAIT of Linux.
 const FORMER_SERVER_NS: u64 = 60_000_000_000;
 /// The assumed maximum number of bytes that a former server has sent after the last byte that the agent received in
-/// order.
+/// order. Late segments with these bytes still count as the former server's.
 const UNSEEN_BYTES: u32 = 64 << 10;
 
 /// The sequence numbers of a former server, which is a server that the connection has left.
@@ -31,7 +31,7 @@ struct FormerServer {
     opened: Seq,
     /// The sequence number after the last byte that the server may have sent.
     end: Seq,
-    /// The time at which the connection left the server.
+    /// The time in nanoseconds at which the connection left the server.
     at: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Client {
     former_servers: VecDeque<FormerServer>,
     /// The state of the guess, if the data plane has guessed the server.
     pub guess: Option<Box<Guess>>,
-    /// The time of the last acceptable segment of client or server.
+    /// The time of the last acceptable segment of client or server, in nanoseconds.
     pub last_segment: u64,
     challenges: Challenges,
 }
@@ -302,7 +302,8 @@ impl Client {
         self.former_servers.iter().any(matches_server)
     }
 
-    /// Returns the time until which late segments of former servers may arrive; none if no former server is recorded.
+    /// Returns the time in nanoseconds until which late segments of former servers may arrive; `None` if no former
+    /// server is recorded.
     pub fn late_until(&self) -> Option<u64> {
         self.former_servers.back().map(|former_servers| former_servers.at + FORMER_SERVER_NS)
     }

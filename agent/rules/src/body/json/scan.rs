@@ -345,9 +345,10 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Returns the number of bytes before a quote, a backslash or a control character. The function tests a 64-bit word of
-/// eight bytes at a time by subtraction (Mycroft). In the result `marks`, the lowest set bit is the high bit of the
-/// first such byte of the word; a borrow only affects higher bytes. If the word contains no such byte, `marks` is 0.
+/// Returns the number of bytes before the first quote, backslash or control character; the number of all bytes if there
+/// is none. The function tests a 64-bit word of eight bytes at a time by subtraction (Mycroft). In the result `marks`,
+/// the lowest set bit is the high bit of the first such byte of the word; a borrow only affects higher bytes. If the
+/// word contains no such byte, `marks` is 0.
 fn unescaped_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;
