@@ -71,7 +71,7 @@ def arguments() -> argparse.Namespace:
 
 @contextmanager
 def log_folder(switch: str) -> Generator[Path]:
-    """Yield a new folder for the logs of this run, which becomes results/ptf/SWITCH when the run ends.
+    """Yield a new folder for the logs of this run; when the run ends, the folder replaces results/ptf/SWITCH.
 
     Logs of different runs therefore do not mix.
     """

@@ -39,7 +39,7 @@ def changed(frame: Packet, **fields: object) -> Packet:
 
 
 def tagged(frame: Packet, vlan: int, priority: int = 0, eligible: int = 0) -> Packet:
-    """Return the frame with an 802.1Q tag."""
+    """Return the frame with an 802.1Q tag; `eligible` is the tag's drop eligible indicator."""
     source: Any = frame.copy()
     kind = {ARP: 0x0806, IP: 0x0800}.get(type(source.payload), source.type)
     ether = Ether(dst=source.dst, src=source.src, type=0x8100)

@@ -280,7 +280,7 @@ class Switch:
         return [register for register in registers if self.has(register)]
 
     def touch(self, frame: bytes) -> None:
-        """Record the connection of a frame, which may claim a slot, if the target frees slots one by one."""
+        """If the target frees slots one by one, record a frame's connection, because the frame may claim a slot."""
         if self._frees_slots and (key := connection_of(frame)) is not None:
             self.touched.add(key)
 

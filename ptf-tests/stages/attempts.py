@@ -21,7 +21,10 @@ OTHERS = 300
 
 
 class Refusing(ContentTest):
-    """Base class: a group of four servers, which refuse every connection."""
+    """Base class: a group of four servers of equal weight, which refuse each attempt of `attempts`.
+
+    `looks`: the switch compares the loads of candidates. `shares` has the same meaning as in `entries.group`.
+    """
 
     looks = True
     shares = 0

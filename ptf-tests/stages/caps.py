@@ -165,7 +165,7 @@ class EndpointShrinks(Capped):
 
 
 class ScaleUnknown(Capped):
-    """If one side announces no window scale, neither side scales."""
+    """If either side announces no window scale, the windows of both sides are unscaled."""
 
     send = receive = 5000
 
@@ -541,7 +541,7 @@ class RandomSegments(Capped):
             )
 
     def compare(self, source: random.Random, talk: Talk, client_scale: int | None, server_scale: int | None) -> None:
-        """Send random segments of a connection with these scales; compare windows and cells with the model."""
+        """Send random segments of a connection with these window scales (None: no option); compare with the model."""
         self.opens_talk(talk, options(client_scale), options(server_scale))
         syn, syn_ack = (
             HandshakeSegment(talk.first[side], SYN_WINDOW, MSS, scale)

@@ -108,7 +108,7 @@ class PoolChange(StageTest):
 
 
 class TimeBase(StageTest):
-    """The switch's clock starts above the largest timeout, so that a cell of 0 has expired; it stamps the pins."""
+    """The switch's clock, which stamps pins, starts above the largest timeout, so that a cell of 0 has expired."""
 
     def runTest(self) -> None:
         flow = self.opens(Flow(WEB, S1))

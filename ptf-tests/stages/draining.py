@@ -1,6 +1,7 @@
 """Tests of stages `translate` and `candidates`: a server that is ejected, drained or removed.
 
-Such a server receives no new connection, whatever pins exist, and keeps its connections.
+Such a server keeps its connections. It receives no new connection, whatever pins exist, unless the weights include the
+server to probe it.
 """
 
 from __future__ import annotations

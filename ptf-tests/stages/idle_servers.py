@@ -136,7 +136,7 @@ class IdleComesBeforeAThird(Seeking):
 
 
 class IdleForLongestFirst(Seeking):
-    """Idle servers are selected in the order in which they became idle, after a first candidate without a ticket."""
+    """Servers are selected in the order in which they became idle, after an idle first candidate without a ticket."""
 
     SOUGHT = (S1, S2, S3)
     BEFORE_ANY = True
