@@ -1,7 +1,8 @@
 """Times at which httperf begins connections.
 
-httperf draws exponential intervals from random numbers whose seed is the process's number (`--client`), so equal rates
-give equal times (httperf 0.9, src/gen/rate.c; checked against the times that httperf prints).
+httperf draws exponential intervals from random numbers whose seed is the process's number (`--client`). So a process
+with the same number and rate begins its connections at the same times in every run (httperf 0.9, src/gen/rate.c; checked
+against the times that httperf prints).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _MULTIPLIER, _INCREMENT, _MODULUS = 0x5DEECE66D, 0xB, 1 << 48
 
 
 def as_in_the_lab(rate_per_s: float) -> Iterator[float]:
-    """Yield the times at which the lab's load generator begins connections at ``rate_per_s`` if one processor runs it
-    (topo/measure/httperf.py)."""
+    """Yield, without end, the times in seconds at which the lab's load generator (topo/measure/httperf.py) begins
+    connections at ``rate_per_s`` on a machine with one processor."""
     return httperf(rate_per_s, Load(rate_per_s, 1.0).processes(1))
 
 

@@ -16,7 +16,7 @@ slice after the virtual time that the task had when the deadline was set.
 
 - While the group is throttled, all tasks keep their virtual times. A task that wakes during this time enters an empty
   queue, where lag does not count. The woken task therefore gets the virtual time of the first task that returns, which
-  is the task that left the queue last (`throttled_limbo_list`).
+  is the task that left the queue last (`throttled_limbo_list`); the model takes the task with the largest virtual time.
 
 Traced in the lab (`sched_switch`): no task ran for longer than 5.42 ms without preemption, which is a slice and a tick.
 The model omits double wake-ups and the time to take tasks off the queue (some 0.15 ms for 34 tasks).
@@ -126,8 +126,9 @@ class Cpu:
         return (self._sum_s + (running.virtual_s if running is not None else 0.0)) / count
 
     def _place(self, task: Task) -> None:
-        """Insert a woken task into the queue, with the lag that it had when it went to sleep. A task whose virtual time
-        is still ahead of the group's keeps its virtual time."""
+        """Insert a woken task into the queue. A task that went to sleep with a positive lag gets this lag again. A task
+        with a negative lag keeps its virtual time if this is still ahead of the group's, and otherwise gets the group's
+        virtual time."""
         count = len(self._queue) + (self._running is not None)
         mean_s = self._mean_s()
         if not count:

@@ -65,7 +65,8 @@ class CrowdPlan:
     tcp: TcpPlan = field(default_factory=TcpPlan)
     syn_waits_s: Sequence[float] = field(default_factory=syn.linear)
     patience_s: float = 0.0
-    """Mean time after which a client considers leaving (`draw_wait`); 0: clients never leave."""
+    """Mean time after which a client decides at random whether to abandon its request (`draw_wait`); 0: clients never
+    leave."""
     bulk_bit_per_s: float = 0.0
     """Rate of an application-limited bulk transfer that runs beside the requests; 0: no such transfer."""
     bulk_place: Place = Place(0.08)

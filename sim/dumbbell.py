@@ -67,13 +67,14 @@ class Dumbbell:
     queue_bytes: float = 50_000.0
     quiet_per_s: float = 35.0
     crowd_per_s: float = 210.0
-    """Requests per second of the crowd. Chen & Heidemann state "more than a 6 times' increase"; the shares in their
-    Table I give 167 to 210."""
+    """Requests per second of the crowd. Chen & Heidemann state "more than a 6 times' increase"; the admitted rates and
+    rejected shares in their Table I give 167 to 210."""
     onset_s: float = 1000.0
     ramp_s: float = 10.0
     end_s: float = 4000.0
     patience_s: float = 0.0
-    """Mean time after which a client considers leaving; 60 s in section 7.6.1, 0: clients never leave."""
+    """Mean time after which a client decides at random whether to abandon its request (`draw_wait`): 60 s in section
+    7.6.1; 0: clients never leave."""
     ftp: bool = False
     server_room: int | None = None
     """Requests that may wait at the target's server, which then has the rate SERVER_BYTES_PER_S; None: it answers at

@@ -1,4 +1,5 @@
-"""The lab's flash crowds, simulated at the lab's size with its settings, loads and definitions of figures."""
+"""The lab's flash crowds, simulated with the lab's size, settings and loads. The code that evaluates lab runs also
+evaluates the simulated runs."""
 
 from __future__ import annotations
 
@@ -132,8 +133,7 @@ def records(
     controls: bool,
     crowd: bool = True,
 ) -> Records:
-    """Return a run's records in the lab's format, so that the code that evaluates lab runs also evaluates simulated
-    runs."""
+    """Return a simulated run's records in the format of a lab run's records."""
     return Records(
         period_s=period_s,
         onset_s=onset_s,

@@ -129,7 +129,7 @@ pub fn name(base: &Path, times: u32) -> PathBuf {
 }
 
 impl Write for &RotatingFile {
-    /// Writes one or more complete lines.
+    /// Writes one or more complete lines, after a rotation if they would make the file too large.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let length = lines.len() as u64;

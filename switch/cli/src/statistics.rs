@@ -1,4 +1,5 @@
-//! The numbers of packets that the switch forwarded and lost, as JSON. Every packet is counted in exactly one place.
+//! The numbers of packets that the switch received, sent and lost, as JSON. Every lost packet is counted in exactly one
+//! counter, by the cause of the loss.
 
 use std::fs;
 use std::io;

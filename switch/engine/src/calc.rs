@@ -29,7 +29,8 @@ pub struct Calculation {
 /// The method by which the result of a calculation is computed.
 #[derive(Debug, Clone)]
 enum Plan {
-    /// For inputs that are never omitted and form complete bytes: the fields' words are hashed directly.
+    /// For fields that are never omitted, form complete bytes and have at most `MAX_BYTES` bytes: the fields' words are
+    /// hashed directly.
     Words(Vec<Word>),
     /// For an Internet checksum whose inputs are fields that form groups: the fields are added up. `tail` is a
     /// variable-length field after all groups, with the slot of its header's validity.

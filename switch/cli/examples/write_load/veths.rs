@@ -20,7 +20,7 @@ pub fn enter_namespace(numbers: &[u32]) -> Result<(), Box<dyn Error>> {
             run(&format!("ip link set {end}{number} up"))?;
         }
     }
-    // The kernel drops frames until it has noticed the carrier.
+    // The kernel drops the frames of an interface until it has noticed that the interface's link is up.
     let started = Instant::now();
     while numbers.iter().any(|number| !is_up(&format!("s{number}"))) {
         if started.elapsed() > Duration::from_secs(60) {

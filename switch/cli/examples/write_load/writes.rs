@@ -21,7 +21,7 @@ const ELECTION: Option<p4::Uint128> = Some(p4::Uint128 { high: 0, low: 1 });
 
 /// The primary controller of a switch. The switch runs the program that the controller has pushed.
 pub struct Writer {
-    /// The runtime has a thread of its own, which replies to the switch's pings between writes.
+    /// The runtime has a thread of its own, which replies to the switch's HTTP/2 pings between writes.
     runtime: Runtime,
     client: P4RuntimeClient<Channel>,
     /// The stream, which must stay open so that the controller remains primary.

@@ -43,7 +43,7 @@ fn add_pair(number: u32) {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}{number}.disable_ipv6=1"));
         run(&format!("ip link set {end}{number} up"));
     }
-    // The kernel drops frames until it has noticed the carrier.
+    // The kernel drops the frames of an interface until it has noticed that the interface's link is up.
     let started = Instant::now();
     while !["s", "h"].iter().all(|end| is_up(&format!("{end}{number}"))) {
         assert!(started.elapsed() < Duration::from_secs(60), "no carrier after a minute");

@@ -79,8 +79,8 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: cut(bounds) })
     }
 
-    /// Computes a shift amount exactly. An amount that may be negative or may not fit into 64 bits is clamped to the
-    /// range from 0 to 2^32 - 1, whose end suffices to shift out all bits.
+    /// Computes a shift amount with which the shift's result is exact. An amount that may be negative or may not fit
+    /// into 64 bits is clamped to the range from 0 to 2^32 - 1; a shift by 2^32 - 1 shifts out all bits.
     fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
         let y = self.value(b, None)?;
         if y.is_u64() {

@@ -62,7 +62,8 @@ impl Engine {
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
         self.machine.clones.iter().map(|(&id, config)| (id, config.clone())).collect()
     }
-    /// Starts (`Some`) or stops (`None`) a digest. The queued messages of a stopped digest are discarded.
+    /// Starts a digest or replaces its configuration (`Some`), or stops the digest and discards its queued messages
+    /// (`None`).
     pub fn digest_configure(&mut self, digest: DigestId, config: Option<DigestConfig>) {
         match config {
             Some(config) => {
