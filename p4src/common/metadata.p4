@@ -186,7 +186,7 @@ struct resources_t {
 struct metadata_t {
     @field_list(1)
     port_t       ingress_port;    // the packet's ingress port in its first pass; set by the target's intake
-    bit<16>      ipv4_room;       // length in bytes of the IPv4 packet and what follows in the frame; set by the target's intake
+    bit<16>      ipv4_room;       // bytes of the frame from the IPv4 header to the end; set by the parser (v1model)
     @field_list(1)
     ticks_t      now;             // ticks from the switch's start to the first pass, plus TICK_BASE; set by the target's intake
     rate_time_t  clock;           // present time in units of RATE_TICK_US, for the response rates; set by the target's intake
@@ -250,7 +250,9 @@ struct metadata_t {
 
     ipv4_t       replaced;        // the address that `endpoint` replaced, for the checksums; set by translate
     l4_port_t    replaced_port;   // the port that `endpoint_port` replaced, for the checksums; set by translate
-    bit<1>       reset;           // the packet has become the RST that answers a refused SYN; set by refusal
+    bit<1>       reset;           // the switch has turned the packet into a segment to the packet's sender: a RST for a refused
+    SYN,
+                                  // or a segment of a closed connection (v1model); set by refusal, closing
 
     Content      content;         // the kind of the packet's sender, for content switching; set by classify
     bit<8>       generation;      // generation number of the content service's rules, or UNREAD; set by classify
