@@ -1,8 +1,8 @@
 """Times at which httperf begins connections.
 
 httperf draws exponential intervals from random numbers whose seed is the process's number (`--client`). So a process
-with the same number and rate begins its connections at the same times in every run (httperf 0.9, src/gen/rate.c; checked
-against the times that httperf prints).
+with the same number and rate begins its connections at the same times in every run (httperf 0.9, src/gen/rate.c;
+checked against the times that httperf prints).
 """
 
 from __future__ import annotations

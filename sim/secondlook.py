@@ -83,8 +83,8 @@ class SecondLook:
 
 
 class TwoLooks(SecondLook):
-    """The second look as on a Tofino, with two servers per connection and without a search for idle servers. Unlike a
-    Tofino's draw, the points of the draw are evenly spread."""
+    """The second look as on a Tofino, with two servers per connection and without a search for idle servers. But a
+    Tofino draws servers by a hash of the connection, and this model draws them at evenly spread points."""
 
     looks = 2
     seeks_idle = False

@@ -147,7 +147,7 @@ class Listening:
     [
         (False, (3.0, 6.0, 12.0, 24.0), [0.0, 3.0, 9.0]),
         (False, (6.0, 6.0), [0.0, 6.0]),  # without a SYN-ACK the pin expires `pending_s` after the first SYN
-        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # each SYN-ACK extends the pin by `answered_s`
+        (True, (3.0, 6.0, 12.0, 70.0), [0.0, 3.0, 9.0, 21.0]),  # the pin expires `answered_s` after the last SYN-ACK
     ],
 )
 def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
