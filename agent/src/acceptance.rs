@@ -22,7 +22,7 @@ pub struct Expected {
     pub next: Seq,
     /// The sequence number after the last byte of the peer that arrived in order.
     pub received: Seq,
-    /// The sequence number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
+    /// The first sequence number behind the window that the peer may use (RCV.NXT + RCV.WND).
     pub edge: Seq,
     /// The sequence number after the last byte that the peer has acknowledged (SND.UNA).
     pub una: Seq,

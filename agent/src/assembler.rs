@@ -137,7 +137,7 @@ impl Assembler {
         is_new
     }
 
-    /// Records that the bytes from `start` to `end` were received.
+    /// Records that the bytes from `start` to `end` (offsets from `base`) were received.
     fn record(&mut self, start: usize, end: usize) {
         let mut merged = start..end;
         self.ranges.retain(|range| {
@@ -155,7 +155,7 @@ impl Assembler {
         }
     }
 
-    /// Replaces the bytes before `seq` by other bytes. No gap may precede `seq`.
+    /// Replaces the bytes before `seq` by `bytes`, whose last byte then precedes `seq`. No gap may precede `seq`.
     pub fn replace_before(&mut self, seq: Seq, bytes: &[u8]) {
         self.forget_before(seq);
         let count = bytes.len();

@@ -77,7 +77,8 @@ pub(crate) struct Block {
     /// They are tried for every request, because the indexes cannot find them.
     pub absent: Vec<Alt>,
     /// Alternatives with late conditions whose rule refuses or continues elsewhere (`goto`), and so may lead to a
-    /// refusal. If one of them is undecided when the body reaches its limit, the request is refused.
+    /// refusal. If the body reaches its limit while one of them may still decide, the request is refused (unless no
+    /// rule refuses).
     pub guards: Vec<Alt>,
     /// The rule whose `else` action applies if no rule of the block matches, and this action. None if the next block is
     /// evaluated instead.

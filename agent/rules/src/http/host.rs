@@ -2,8 +2,8 @@
 
 use super::{Fault, bad};
 
-/// Returns the host of an authority such as `name:port`, without the port and a trailing dot, in its original letter
-/// case.
+/// Returns the host of an authority such as `name:port`, in its original letter case. The port is removed, and so is a
+/// trailing dot of the host.
 pub(crate) fn host(authority: &[u8]) -> Result<&[u8], Fault> {
     let (name, port) = match authority {
         [b'[', rest @ ..] => {

@@ -56,8 +56,9 @@ impl Evaluator<'_> {
         self.evaluation(sent).give_up(self.rules)
     }
 
-    /// Returns the rules' outcome for a user with several names. The rules are evaluated for each name. A refusal for
-    /// any name counts; otherwise the outcome for the first name, which owns the mailbox.
+    /// Returns the rules' outcome for a login with several names (see [`users`](crate::mail::sasl::users)). The rules
+    /// are evaluated for each name. If they refuse any name, the refusal counts; otherwise the outcome for the first
+    /// name counts, because the login opens the mailbox of this user.
     pub(super) fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
         let field = self.rules.lookup.user;
         let outcome = |user| self.conclude(SentFields { values: vec![(field, user)], ..SentFields::default() });

@@ -42,7 +42,7 @@ pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     is_number.then(|| (std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()).unwrap_or(usize::MAX), waits))
 }
 
-/// Returns whether the servers accept a non-synchronizing literal of this length (RFC 7888).
+/// Returns whether the offered extensions permit a non-synchronizing literal of `bytes` bytes (RFC 7888).
 pub(super) fn takes_non_synchronizing(evaluator: &Evaluator, bytes: usize) -> bool {
     evaluator.offers("LITERAL+") || bytes <= 4096 && (evaluator.offers("LITERAL-") || evaluator.offers("IMAP4rev2"))
 }

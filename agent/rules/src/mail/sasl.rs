@@ -10,8 +10,8 @@ pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
         .filter(|users: &Vec<_>| !users.is_empty())
 }
 
-/// Returns whether the rules can still read the dialogue after a successful authentication by this mechanism. Other
-/// mechanisms may negotiate a security layer (RFC 4422, section 3.7).
+/// Returns whether the rules can still read the dialogue after a successful authentication by this mechanism. False for
+/// an unlisted mechanism, because it may negotiate a security layer (RFC 4422, section 3.7).
 pub(crate) fn is_readable(mechanism: &[u8]) -> bool {
     let name = mechanism.to_ascii_uppercase();
     let known: [&[u8]; 7] = [b"PLAIN", b"LOGIN", b"CRAM-MD5", b"XOAUTH2", b"OAUTHBEARER", b"EXTERNAL", b"ANONYMOUS"];

@@ -22,7 +22,7 @@ use lines::Lines;
 /// Which of a client's bytes may be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// The first bytes, as many as this number. The others wait for more bytes of the client or of the server.
+    /// This number of bytes, from the first on. Later bytes wait until the client or the server has sent more.
     Pass(usize),
     /// All following bytes, because the rules cannot refuse anything later.
     Open,

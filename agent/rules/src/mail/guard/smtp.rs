@@ -143,8 +143,8 @@ impl Smtp {
         self.state = match (is_success, std::mem::replace(pending, Pending::Nothing)) {
             (None, Pending::Text) => State::Text(2),
             (None, Pending::Auth) => State::Response,
-            // The server requests more bytes after a command that no such bytes follow, so later bytes have no known
-            // kind.
+            // The server requests further bytes (3xx) for a command that has none, so the kind of the client's next
+            // bytes is unknown.
             (None, _) => State::Over,
             (Some(true), Pending::Helo(name)) => {
                 (self.helo, self.mail) = (Some(name), None);
