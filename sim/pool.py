@@ -61,7 +61,7 @@ class PoolPlan:
     intervals."""
     second_look: type[SecondLook] | None = None
     """The class that selects servers by their open connections; None: the switch ignores open connections. Each switch
-    counts only the connections that pass it."""
+    counts only the connections that it forwards."""
     events: Mapping[float, Callable[[Simulation], None]] = field(
         default_factory=dict[float, "Callable[[Simulation], None]"]
     )

@@ -162,7 +162,8 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Returns an error if the profile has no selector, or if a member of the group or a weight is not allowed.
+    /// Returns an error if the profile has no selector, if a member of the group does not exist or appears twice, if a
+    /// weight is 0, or if the sum of the weights exceeds `MAX_WEIGHT`.
     fn check_group(&self, profile: ProfileId, group: &Group) -> Result<()> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {
