@@ -45,8 +45,8 @@ fn signals_without_a_meaning_are_logged() {
     for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP] {
         switch.signal(signal);
     }
-    // The kernel determines the order in which the switch receives the signals. So the test does not compare which signal
-    // each line names.
+    // The kernel determines the order in which the switch receives the signals. So the test does not compare which
+    // signal each line names.
     let mut switch = switch;
     for _ in 0..3 {
         assert!(switch.next_line().contains(IGNORED));
