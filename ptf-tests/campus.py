@@ -153,7 +153,7 @@ def station_frame(source: str, destination: str) -> bytes:
 
 
 def datagram(source: str, ttl: int = 64) -> bytes:
-    """Return an Ethernet frame with an IPv4 datagram of 90 bytes, a length that the narrow rule of `filters` matches."""
+    """Return an Ethernet frame with an IPv4 datagram of 90 bytes, a length that a rule of `filters` matches."""
     return octets(Ether(src=ADA, dst=BOB) / IP(src=source, dst="10.2.0.1", ttl=ttl) / UDP(sport=1, dport=2) / bytes(62))
 
 

@@ -1,14 +1,14 @@
 // Balance: draws the server for a new connection, and the server for packets whose connection is not in the connection table.
 //
 //   reads  service, shares, flow, event, pass, preferred, attempt
-//   writes choice, choice_weight: drawn by the weights that follow from R, for a SYN only
+//   writes choice, choice_weight: drawn by the weights that follow from the metric R, for a SYN only
 //          other, other_weight, more (v1model): drawn from the other servers, if the service has a second look
 //          loads.other: other, or choice if no other server was drawn
 //          stable_choice: drawn by capacity, independently of the weights
 //
 // The server is drawn by a hash of the connection: a repeated packet draws the same server until the weights change. (On Tofino a
-// second pass that renews a pin, a connection's entry, draws by another hash.) For a service with shares, v1model draws choice
-// and other evenly instead: by the next two points of the service's Weyl sequence.
+// second pass that renews a pin, a connection's entry, draws by another hash.) If the service's `shares` is not 0, v1model
+// draws choice and other evenly instead: by the next two points of the service's Weyl sequence.
 #ifndef SLUICE_STAGES_BALANCE_P4
 #define SLUICE_STAGES_BALANCE_P4
 

@@ -4,8 +4,8 @@
 //   writes ours
 //   keys   owned: address of an interface of the router, or of a service
 //
-// A packet (or ICMP error) that a server sends to an address of the router or of a service is no answer to a client, but also
-// addressed to the router. So servers' packets are looked up as well.
+// A packet (or ICMP error) that a server sends to an address of the router or of a service is addressed to the router, and
+// is not an answer to a client. So servers' packets are looked up as well.
 #ifndef SLUICE_STAGES_LOCAL_P4
 #define SLUICE_STAGES_LOCAL_P4
 

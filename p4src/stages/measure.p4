@@ -3,8 +3,8 @@
 //   reads  ipv4, tcp, udp, icmp, ipv4_room
 //   writes lengths, payload
 //
-// A saturating subtraction (|-|) determines which of two lengths is larger, because the hardware compares only with constants,
-// and each action of the hardware does one step.
+// A saturating subtraction (|-|) determines which of two lengths is larger, because the hardware can test whether a field is
+// larger than a constant, but not whether it is larger than another field. Each action does one arithmetic step.
 #ifndef SLUICE_STAGES_MEASURE_P4
 #define SLUICE_STAGES_MEASURE_P4
 

@@ -68,7 +68,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     }
 
     apply {
-        // These stages run in parallel and change no state. No stage waits for the result of another; judge combines the results.
+        // These stages drop no packet: each reports its findings, so that no stage waits for the drop reason of another, and
+        // judge combines the findings.
         intake.apply(all, intrinsic, from_parser);
         received.apply(hdr, all, from_parser);
         recall.apply(all.noted, all.decided, all.next);

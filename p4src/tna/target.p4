@@ -18,8 +18,8 @@ const int<32> RATE_SLOT_TICKS = 4096;  // equals 32 times `step_time` of the tab
 const bit<8> RED = 3;                  // colour that a meter returns for a packet above the meter's rate
 const bit<8> REFUSED = RED;
 
-// Whether the RST that answers a refused SYN can be made without the SYN's IPv4 options. It cannot on this target, because p4c
-// generates a table for each word of a header that is removed after the parser has added the header to a checksum.
+// Whether the switch can remove IPv4 options from the header of a refused SYN, which becomes a RST. This target cannot, because
+// p4c generates a table for each word of a header that is removed after the parser has added the header to a checksum.
 const bool TAKES_OPTIONS_OFF = false;
 
 // Metadata that the first pass passes to the second: all bits that the chip can resubmit with a packet. Every SYN to a service,

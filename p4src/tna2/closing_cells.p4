@@ -114,6 +114,7 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
 
 // Decides how a packet changes its connection's cell of closing_state:
 //
+//     SYN that begins the connection, or SYN-ACK                        NOT_IDLE
 //     payload or FIN from the client                                    NOT_IDLE; a keepalive with one byte counts as payload
 //     ACK from the client with window 0                                 NOT_IDLE
 //     ACK from the client that acknowledges all                         idle from now on, if the cell is SERVER_SPOKE

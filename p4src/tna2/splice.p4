@@ -64,8 +64,8 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
     }
 }
 
-// Drops an agent's packet whose connection has no slot, is spliced or belongs to another agent, and drops a packet from a server
-// other than the pinned server.
+// Drops an agent's packet whose connection has no slot, is spliced or belongs to another agent (but a SYN takes the connection
+// over from the other agent). Also drops a packet from a server other than the pinned server.
 control Unheard(in metadata_t meta, inout DropReason drop) {
     turn_t difference;
 

@@ -74,7 +74,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
         }
 
     // Handles a segment by the sender's numbers (own_side), the peer's numbers (peer_side), the offered window that bounds the
-    // segment (bounding), and the window that the segment offers (made).
+    // segment (bounding), and the window that the segment offers (made). `caps`: the register of individual caps on the sender's
+    // windows. `side`: the bits of `agreed` with the sender's parameters.
     #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side, is_server) \
         facts = agreed[side]; \
         peer_side.read(peer, index); \

@@ -2,9 +2,9 @@
 // because clients abandon connections without notice (Linux delays a FIN while data is unacknowledged) and reuse their ports.
 //
 // This is one table, because conditions would need a table for each case. (The table reads the payload's length, because the
-// event `payload` is set only a stage later.) Unlike on v1model, the key does not contain the state. So payload of either side
-// renews the slot's time. A bare ACK does not, because it may be the connection's last segment. After a server's FIN the slot
-// expires after the linger time, even if the client closes later.
+// event `payload` is set only a stage later.) Unlike on v1model, the key does not contain the state, so the state cannot
+// decide which packets renew the slot's time: payload of either side always does. A bare ACK does not, because it may be the
+// connection's last segment. After a server's FIN the slot expires after the linger time, even if the client closes later.
 #ifndef SLUICE_TNA_STEPS_P4
 #define SLUICE_TNA_STEPS_P4
 

@@ -1,4 +1,5 @@
-// Operations of packets on a key of the connection table: fingerprint, state, and the time from which the slot's time-out counts.
+// Operations of packets on a key of the connection table. A key consists of the connection's fingerprint, its state, and the time
+// from which the slot's time-out counts.
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
