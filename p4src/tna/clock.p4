@@ -20,8 +20,8 @@ control Clock(in bit<48> nanoseconds, out ticks_t now, out rate_time_t clock) {
     RegisterAction<turns_t, bit<1>, bit<32>>(clock_turns) count_turns = {
         // The clock has wrapped if its value is below the latest packet's time by more than half a period. If its value is above
         // that time by more than half a period, a packet from after the wrap has overtaken this packet. The result is the number
-        // of wraps before this packet increases it: a stateful unit that returned the increased number would return 0 whenever the
-        // condition of the increase does not hold. So the first packet of a period gets a time that is 78 hours too early.
+        // of wraps before this packet increases it: a stateful unit that returned the increased number would return 0 whenever
+        // the condition of the increase does not hold. So the first packet of a period gets a time that is 78 hours too early.
         void apply(inout turns_t cell, out bit<32> result) {
             result = cell.turns;
             if ((int<32>)(cell.last - time) > 0x8000000) {

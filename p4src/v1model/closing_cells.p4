@@ -1,5 +1,5 @@
 // The registers of closing. With one cell for each slot: sequence numbers, state and ends of the slot's connection. With fewer
-// cells: hints about idle connections for the controller, and counts of pauses.
+// cells: hints for the controller about idle connections, and counts of pauses.
 //
 //     client                         switch                          server
 //       | ACK of all that was sent ---->| idle: noted as a hint        |
