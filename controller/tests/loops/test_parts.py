@@ -1,6 +1,6 @@
-"""Tests of balancing decisions, which each concern one service.
+"""Tests of balancing decisions, of which each processes the servers and table entries of one service only.
 
-The cost of a decision does not depend on the number of services, and the switch has the complete state afterwards.
+The cost of a decision does not depend on the number of services, and no table of the switch is outdated afterwards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ DECISIONS = 3
 
 
 def service(number: int, servers: int, options: str, more: str = "") -> str:
-    """Return a service as an item of the configuration's list; its servers belong to no other service."""
+    """Return service w`number` as a YAML item of the configuration's list, with `servers` servers of its own.
+
+    `options` are options of its balancer, and `more` continues the item after its port.
+    """
     pool = ", ".join(f"{{name: s{n}, address: 10.0.2.{20 * number + n}, port: 80}}" for n in range(servers))
     return (
         f"- {{name: w{number}, address: 10.0.0.{100 + number}, port: 80{more}, "
@@ -41,9 +44,10 @@ def service(number: int, servers: int, options: str, more: str = "") -> str:
 
 
 def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the servers and entries that the tasks of `services` equal services process, in DECISIONS rounds.
+    """Count what DECISIONS decisions of each of `services` equal services process.
 
-    Every decision changes weights.
+    Counted are the weighed servers, the encoded table entries and the updates that are written to the switch. Every
+    decision changes weights.
     """
     seen: Counter[str] = Counter()
     weights, encode = Balancer.weights, P4TableEntry.encode_entry

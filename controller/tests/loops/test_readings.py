@@ -133,7 +133,11 @@ def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, ex
 
 
 def replayed(mode: str, registers: Watched, late: dict[float, float], live: LiveTimes | None = None) -> list[float]:
-    """Return the times of a replay's decisions; `late` maps the due time of a delayed step to its actual time."""
+    """Return the times of a replay's decisions, in seconds.
+
+    `late` maps the due time of a delayed step to its actual time. `live`: the times of all live decisions, at which the
+    replay then decides.
+    """
     decided: list[float] = []
     driver = Driver(world(mode), registers, 0.0, live=live)
     while driver.due < 2 * PERIODS * PERIOD_S - 0.01:
@@ -155,11 +159,10 @@ def test_a_replay_reads_them_when_the_controller_does() -> None:
     [(0.4, [2.0, 4.8, 6.0, 8.0, 10.0]), (0.7, [2.0, 5.4, 8.0, 10.0]), (1.7, [2.0, 7.4, 10.0])],
 )
 def test_a_decision_that_is_late_has_none_right_behind_it(mode: str, periods: float, expected: list[float]) -> None:
-    """A reading that takes `periods` periods delays the second decision.
+    """A reading of the counters that takes `periods` decision periods delays the second decision.
 
-    The third decision follows at least half a period after the second.
-
-    A replay decides at the same times, if it receives the delay or the times of all live decisions.
+    The third decision follows at least half a period after the second. A replay decides at the times of the live
+    decisions, if it receives either the delay or these times.
     """
     late, restored, traced = Watched(stall_s=periods * PERIOD_S), Watched(), Watched()
     times = live(mode, late, 2 * PERIODS).times

@@ -108,7 +108,8 @@ async def test_a_server_with_connections_does_not_move_to_another_service(
         text = config.read_text()
         config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
         with pytest.raises(Refused, match=r"server s2 moves from service web to web2.*sluice drain web/s2"):
-            await it.controller.reload()  # without a drain, a new connection to s2 may arrive at any moment
+            # s2 has no connection, but while it is not drained, a new connection may arrive at any moment.
+            await it.controller.reload()
         await it.controller.drain("web/s2", True)
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | PinState.ESTABLISHED << 32 | TICK_BASE)
         await registers.write(Register.PIN_SERVER_1, 9, 2)

@@ -42,7 +42,10 @@ def world(resources: str, server: str = "") -> World:
 
 @dataclass
 class Connection:
-    """A simulated transfer with its uncapped bytes in flight, or an idle connection with 0 bytes in flight."""
+    """A simulated connection: a transfer, or an idle connection, for which `idle_s` is above 0.
+
+    `wants` is the number of bytes that a transfer would have in flight without a cap.
+    """
 
     server: int
     wants: float = 0.0
@@ -54,7 +57,10 @@ class Connection:
 
 @dataclass
 class Lab:
-    """A simulation of the switch stages and of the controller's session: open connections, and recorded requests."""
+    """A simulation of the switch stages and of the controller's session.
+
+    It contains the open connections, and records the controller's caps, probes and table writes.
+    """
 
     connections: dict[int, Connection] = field(default_factory=dict[int, Connection])
     registers: Memory = field(default_factory=Memory)

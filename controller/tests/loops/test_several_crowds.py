@@ -21,9 +21,10 @@ START = 60.0
 
 
 def crowds(*begin_end_more: tuple[str, float, float, float]):
-    """Return arrivals with crowds (destination, begin, end, extra requests/s).
+    """Return a function from the time to the requests/s of each destination, for crowds at some of them.
 
-    From START all other destinations receive a tenth more requests than usual.
+    A crowd is given as destination, begin and end in seconds, and the requests/s in addition to USUAL. From START the
+    destinations without a crowd at the time receive a tenth more requests than usual.
     """
 
     def arrivals(now: float) -> dict[str, float]:
@@ -130,9 +131,10 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
 
 
 def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
-    """Requests to all destinations stay a fifth above usual, and slow responses reduced the limit below usual.
+    """The only limit ends within 25 s after its crowd, although two conditions could keep it.
 
-    The only limit ends nevertheless, within 25 s after its crowd.
+    Requests to all other destinations stay a fifth above usual, and slow responses have reduced the limit below the
+    destination's usual rate of requests.
     """
     spot, slow = SPOTS[0], (START, 180.0)
 

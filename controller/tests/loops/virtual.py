@@ -100,7 +100,10 @@ PINS = {
 
 @dataclass
 class Switch:
-    """A simulation of the switch's stages of flash-crowd control in steps; it also replaces the controller's link."""
+    """A simulation of the switch's stages of flash-crowd control, which also replaces the controller's link.
+
+    `Run` lets requests, handshakes and responses pass once per TICK_S of virtual time.
+    """
 
     spaced = True
     registers: Memory = field(default_factory=Memory)
@@ -171,7 +174,8 @@ class Switch:
     def handshakes(self, many: int, lost: Mapping[int, float], completed: float) -> None:
         """Distribute `many` SYNs over the servers by weight; count SYNs, SYN-ACKs and completed handshakes.
 
-        `lost` is the share of unanswered SYNs, by server; `completed` is the share of completed handshakes.
+        `lost` is the share of unanswered SYNs, by server; `completed` is the share of the answered SYNs whose handshake
+        is completed.
         """
         weights = [self.weights.get(server, 1) for server in lost]
         parts = self.random.multinomial(many, [weight / sum(weights) for weight in weights])
@@ -212,7 +216,8 @@ class Run:
     arrivals: Arrivals
     capacity: float = 60.0
     response: Callable[[float], float] | None = None
-    """Function from the time to the rate of responses in bit/s; None: the rate that the link admits, up to FAST_BPS."""
+    """Function from the time to the rate of responses in bit/s. None: FAST_BPS while the requests are within
+    `capacity`, and at most a fifth of FAST_BPS above."""
     unanswered: Callable[[float], float] | None = None
     """Function from the time to the share of SYNs that servers randomly leave unanswered; if given, a balancer decides
     the weights by R every second."""
@@ -235,7 +240,7 @@ class Run:
         assert view is not None
         self.view: NewsView = view
         self.established: list[tuple[int, int, bytes]] = []
-        """The state that applied to the connections in PINS when the run began."""
+        """The result of `Switch.established` when the run began, for the comparison with a later result."""
 
     def _config(self, options: str) -> Config:
         return parse(web(more=f"{self.services}\nnews: {options}", period_s=1, window_s=4))

@@ -1,4 +1,5 @@
-"""Test of ADR 0139: an absent controller's last baseline stays valid for an hour; hours of the day are not used."""
+"""Test of ADR 0139: after an absence of up to an hour, a controller's last baseline predicts the request rate better
+than the mean of the same hour on earlier days does."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ DAYS, DAY, WEEK = 28, 1440, 7
 def load(seed: int, *, days: float, minutes: float) -> Floats:
     """Return simulated requests/s for each minute: four times as many by day as by night, fewer at weekends.
 
-    `days` is the scatter of a random factor per day, and `minutes` that of a drift over an hour.
+    `days` is the standard deviation of the logarithm of a random factor for each day; `minutes` is that of a second
+    factor, which drifts within about an hour.
     """
     random = np.random.default_rng(seed)
     minute = np.arange(DAYS * DAY)

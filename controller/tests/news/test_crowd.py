@@ -42,9 +42,10 @@ def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> 
 
 
 def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() -> None:
-    """The crowd begins 16 s before an interval ends, so the limit starts below the capacity.
+    """The limit starts at the mean request rate of the interval in which the crowd is detected.
 
-    Chen & Heidemann's figure has a detection after 20 s at T = 60 s.
+    The crowd begins 16 s before that interval ends, so this mean is below the capacity. In Chen & Heidemann's figure,
+    likewise, the detection follows 20 s after the onset at T = 60 s.
     """
     onset = 8.75 * T
     link = Bottleneck(News(PAPER), crowd(onset, 5), bystanders=3)
@@ -61,7 +62,7 @@ def test_paper_mode_brings_ar_back_when_the_limit_starts_below_the_capacity() ->
 
 
 def test_paper_mode_stays_above_the_capacity_when_the_limit_starts_there() -> None:
-    """While the published alarm does not reset, the scoreboard reduces and raises the limit in turn.
+    """While the alarm stays set, Chen & Heidemann's scoreboard reduces and raises the limit in alternate intervals.
 
     In two intervals the limit thus falls by the square of the step: by 1 % with a step of 0.1. With a step of 0.3 it
     falls by 9 %, and so reaches the capacity during the crowd.
@@ -91,8 +92,8 @@ def test_paper_mode_raises_no_alarm_from_poisson_noise_at_64_s() -> None:
 def test_paper_mode_raises_false_alarms_from_noise_when_the_interval_is_tiny() -> None:
     """With 80 requests per interval, noise raises alarms (Chen & Heidemann, sections 7.4 and 8.4).
 
-    One false alarm does harm: its limit refuses requests on an empty link. Because the limit also caps the requests in
-    the detector's condition, it hides later alarms.
+    A false alarm does harm: its limit refuses requests on an empty link. The limit also hides later alarms, because the
+    detector requires that the admitted requests rise, and the limit caps these.
     """
     for seed in range(3):
         link = Bottleneck(News(replace(PAPER, period_s=2.0)), lambda _: 40.0, capacity=1e9, seed=seed)
@@ -131,7 +132,8 @@ def test_a_crowd_is_found_and_limited_by_a_quarter_of_the_flows(options: NewsOpt
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_production_mode_keeps_the_bottleneck_nearly_full_and_unharmed(seed: int) -> None:
-    """Loads and capacity are eight times those of Chen & Heidemann's testbed, which makes the run 8 times shorter."""
+    """Loads and capacity are eight times those of Chen & Heidemann's testbed, so that a run of an eighth of the time
+    has as many requests."""
     onset, scale = 200.0, 8.0
     link = Bottleneck(
         News(NewsOptions()), crowd(onset, 5, scale), capacity=scale * 250_000, bystanders=3 * scale, seed=seed

@@ -102,7 +102,10 @@ def test_a_reference_of_ar_that_is_too_high_brings_no_limit_down_for_ever(seed: 
 
 
 def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share: float = 0.97) -> list[float]:
-    """Return the limits in a continuing crowd; of 200 responses each second, `lasting` are long."""
+    """Return the limit of each second in a continuing crowd; of 200 responses each second, `lasting` are long.
+
+    `ar_share`: AR as a share of the usual AR.
+    """
     limits = list[float]()
     for _ in range(seconds):
         portion = Portion(lasting, 200)
@@ -113,7 +116,8 @@ def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share:
 
 
 def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
-    """The reference of the share of long responses may be low by chance, so AR must also be low for a lower limit."""
+    """A high share of long responses lowers the limit only if AR is low too, because the share's reference may be too
+    low by chance."""
     target = ProductionRegulator(OPTIONS)
     target.start(100.0, None, 0.0)
     limit = limits_of(target, 60, 40)[-1]
@@ -123,7 +127,10 @@ def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
 
 
 def test_the_way_up_is_slow_where_responses_tell() -> None:
-    """With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show that."""
+    """Once the share of long responses is known to depend on the limit, a step raises the limit by at most 5 %.
+
+    With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show that.
+    """
     target = ProductionRegulator(OPTIONS)
     target.start(400.0, 0.5, 0.0)
     for _ in range(20):
