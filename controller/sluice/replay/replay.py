@@ -24,7 +24,7 @@ class Moment:
 
 
 class Replay:
-    """One replay of a capture, which can run only once. ``world`` is the controller's state after each decision."""
+    """One replay of a capture, which can run only once. ``world``: the controller's state after the latest decision."""
 
     def __init__(self, config: Config) -> None:
         self.world = world_of(config)
@@ -35,7 +35,7 @@ class Replay:
 
     @property
     def segments(self) -> int:
-        """The number of TCP segments that the replay counted."""
+        """The number of TCP segments from which counts were computed (`SwitchModel.segments`)."""
         return self._switch.segments
 
     @property

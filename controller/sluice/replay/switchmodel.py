@@ -32,9 +32,10 @@ _ERA_S = (1 << 36) / 1e6
 """The model's clock starts at a multiple of this time, so that the windows of rates are aligned as on a clock that
 started in 1970."""
 _COPY_S = 0.05
-"""Seconds within which a routed segment leaves the switch."""
+"""Seconds within which a routed segment leaves the switch. A like segment in this time, with a TTL lower by 1, is its
+outgoing copy."""
 _COPIES = 4096
-"""The largest number of routed segments that the model remembers."""
+"""The largest number of routed segments that the model remembers, to recognise their outgoing copies."""
 
 
 class SwitchModel:
@@ -58,25 +59,26 @@ class SwitchModel:
         )
         self._transfers = MeasuredTransfers(self.memory, self._table, plan)
         self._candidates: dict[Connection, bool] = {}
-        """For each connection whose SYN went to a server other than the one in its entry: whether that server has
-        answered."""
+        """The connections whose SYN went to a server other than the one in their entry, and whether the server that
+        received the SYN has answered with a SYN-ACK."""
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
         self._began_s: float | None = None
-        """Unix time at which the model's clock starts. A clock that started in 1970 would have wrapped. For half of all
-        times, cells with the value 0 would then look as if they had been used recently."""
+        """Unix time at which the model's clock starts. Cells store times modulo the size of their fields. On a clock
+        that started in 1970, the time 0 of unused cells would seem recent half of the time."""
         self._sampling = 0.0
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
         self._rates = RateCells(self.memory, step) if step else None
         self.segments = 0
-        """The number of segments that belong to a service or come from an inside port."""
+        """The number of segments to a service, to or from a server, or from another inside address. Outgoing copies of
+        answers and of routed segments are not counted."""
         self.at_servers = False
         """Whether any segment was to or from a server's own endpoint, that is, captured at the servers' side."""
 
     def take(self, segment: Segment, share: float = 0.0) -> None:
-        """Process the next segment. ``share``: the share of the packets towards servers that the switch samples."""
+        """Process the next segment. ``share``: the share of the packets to services that the switch samples."""
         if self._began_s is None:
             self._began_s = segment.time_s // _ERA_S * _ERA_S
         self.settle(segment.time_s)
@@ -146,8 +148,9 @@ class SwitchModel:
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
-        """Process a SYN to a server. If the connection has a live entry with another server, the capture shows that
-        this other server accepted no new connections. The entry then changes only with the client's ACK."""
+        """Process a SYN to a server. If the connection has a live entry with another server, the switch has sent the
+        SYN past the entry's server, which accepted no new connections. The entry then changes to the SYN's server only
+        with the client's ACK."""
         now, place = self._ticks(segment), connection.place
         slot = self._table.syn(now, place)
         if not isinstance(slot, Pin):
@@ -188,8 +191,10 @@ class SwitchModel:
         self._response(segment, connection)
 
     def _is_repeated(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
-        """Return whether a SYN-ACK repeats an earlier one of its connection. Without an entry in the connection table,
-        it counts as the first one."""
+        """Return whether a SYN-ACK repeats an earlier one of its connection.
+
+        If neither the connection table nor `_candidates` has the connection, the SYN-ACK counts as the first one.
+        """
         if pin is not None and pin.server == server.id:
             return pin.is_repeated_syn_ack
         is_repeat = self._candidates.get(connection, False)

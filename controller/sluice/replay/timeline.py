@@ -61,7 +61,7 @@ def _r(value: float | None) -> str:
 
 def as_json(world: World, moment: Moment) -> dict[str, Any]:
     """Return a decision as JSON: for a service, as in `--trace-file`; for flash-crowd control, as `Decision.row()` with
-    None for NaN; for shared buffers, the summaries of each side by `SERVICE/SERVER`."""
+    None for NaN; for shared buffers, the summaries of send and receive buffers by `SERVICE/SERVER`."""
     time = {"time": round(moment.time_s, 3)}
     match moment.event:
         case Balanced(service, decision):
@@ -83,8 +83,8 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
 
 
 def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) -> None:
-    """Plot, over time, ratios and R (the SYN loss ratio) of every service, and the rates of responses (AR) and of
-    requests that flash-crowd control measures.
+    """Plot over time the ratio and R (the SYN loss ratio) of each server and, with flash-crowd control, the rate of the
+    fastest responses (AR), the offered and admitted requests, their limit, and the alarms.
 
     Raises OSError, and Refused if matplotlib is not installed.
     """

@@ -26,8 +26,8 @@ class MeasuredTransfers:
         }
 
     def packet(self, now_us: int, connection: Connection, pin: Pin, segment: Segment, *, by_server: bool) -> None:
-        """Process a segment between a client and its server. ``pin``: the connection's entry before and after the
-        segment."""
+        """Measure a segment between a client and its server, if the connection is sampled and has a slot. ``pin``: the
+        connection's entry, with its states before and after the segment."""
         sampling = self._sampling.get(pin.server)
         place = connection.place
         if sampling is None or not transfers.is_sampled(place.fingerprint, sampling):

@@ -13,7 +13,7 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NONE = -1
-"""The flow of a slot that has no transfer."""
+"""The value of `Columns.flow` for a slot that has no transfer."""
 
 
 class Columns(Protocol):

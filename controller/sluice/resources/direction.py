@@ -18,7 +18,7 @@ SMALL = 64_000
 """A transfer that has sent fewer bytes than this gets no cap of its own. The papers call such transfers "small" without
 a number."""
 LEAST_CHANGE = 1 / 8
-"""The least relative change of a cap for which the switch is written."""
+"""A cap whose change is at most this share of the cap in the switch is, as a rule, not written."""
 RESERVED = 1 / 8
 """Each transfer without a slot gets SMALL bytes or more, unless all of them together would then need more than this
 share of the budget. In that case they divide this share equally, or get an equal share of the budget if that is
@@ -112,8 +112,8 @@ class Direction:
         caps = shared(budgets, budgets_left, server, needs, mss)
         is_written = _differs(self.installed, caps)
         sums_in_effect = np.bincount(server, np.where(is_written, caps, self.installed), servers)
-        # If the sum of the caps after this write would exceed the budget or leave much of it unused, write every cap
-        # that differs.
+        # If the sum of a server's caps after this write would exceed its budget, write all its caps that differ. The
+        # same applies if the sum would leave more than UNUSED of the budget free although the new caps do not.
         enough = (1 - UNUSED) * budgets_left
         is_inexact = (sums_in_effect > budgets_left) | (
             (sums_in_effect < enough) & (np.bincount(server, caps, servers) >= enough)
@@ -136,7 +136,8 @@ class Direction:
 
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
     """Return ``fixed`` if it is given, otherwise an equal share of the budget for each of ``sharers``, at least
-    ``least``. Return ``before``, the present cap, if the share differs little from it. Sizes are in bytes."""
+    ``least``. Return ``before``, the present cap, if the share differs from it by at most LEAST_CHANGE of it. No cap
+    is above LARGEST. Sizes are in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
     new = min(LARGEST, max(least, budget / max(1, sharers)))
@@ -149,9 +150,9 @@ def shared(
     """Return each transfer's share of its server's budget in whole bytes, at least 1; 0 for a transfer that needs
     nothing.
 
-    Except with Needs.PAPER, the part of a budget that no transfer needs is added to the shares, in proportion to the
-    needs. A need is a mean, and TCP's window swings around it; the addition gives room for the swing, and lets
-    transfers without loss grow. Shares with such an addition are whole segments.
+    Except with Needs.PAPER or a fixed share, the part of a budget that no transfer needs is added to the shares, in
+    proportion to the needs. A need is a mean, and TCP's window swings around it; the addition gives room for the swing,
+    and lets transfers without loss grow. These shares are whole segments.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(budgets_left), np.bool_)
     methods: dict[Sharing, list[int]] = {}

@@ -26,8 +26,8 @@ class Learner:
         """The limit in connections, at first ``most``; None: unknown, since the server has refused nothing yet."""
         self._most = most
         self._former = most
-        """The limit before the latest refusals. The refusals count only once the server has answered something
-        again."""
+        """The limit before the latest refusals. It is restored if the server then answers nothing: the server was
+        failing, not full."""
         self._is_silent = False
         """Whether the server has answered nothing since SYNs were last sent to it."""
         self._before: Counts | None = None

@@ -117,8 +117,11 @@ class Estimator:
     def _modelled(
         self, loss: Column, mss: Column, is_measured: NDArray[np.bool_], each: float, timeouts: Column | None
     ) -> Column:
-        """Return the mean flight in bytes that each transfer would have by the model if its window had no limit,
-        because the need serves to set this limit. ``each`` and ``timeouts`` are those of ``segments_per_s``."""
+        """Return the mean flight in bytes that the model gives each transfer without a limit of its window. The present
+        limit must not count, because the caller computes a new limit from the result.
+
+        ``each`` and ``timeouts`` are those of ``segments_per_s``.
+        """
         rtt_s = np.where(is_measured, self._rtt_s, 1.0)
         rto_s = np.maximum(self._reading.rto_s, rtt_s)
         no_limit = np.full(len(mss), 1e9)
