@@ -13,10 +13,10 @@
 //          the cells of candidate_*
 //   drops  admission_refused, no_server
 //
-// A connection that is pinned to an unknown server is handled likewise. The pin is not changed until the client has proved that
-// it opens a new connection, because any host can send a SYN with the client's address (RFC 5961). A SYN goes to the pinned
-// server if this server is already the candidate, or if the SYN draws this server (an ejected server gets a share of SYNs as
-// probes).
+// A connection that is pinned to an unknown server is handled as if the server were draining. The pin is not changed until the
+// client has proved that it opens a new connection, because any host can send a SYN with the client's address (RFC 5961). A SYN
+// goes to the pinned server if this server is already the candidate, or if the SYN draws this server (an ejected server gets a
+// share of SYNs as probes).
 #ifndef SLUICE_V1MODEL_CANDIDATES_P4
 #define SLUICE_V1MODEL_CANDIDATES_P4
 

@@ -102,7 +102,7 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
             if (step == ClosingStep.probe) {
                 hdr.tickle.setInvalid();
             } else if (step == ClosingStep.end) {
-                meta.event = Event.none;              // the server's RST must not change the server's load
+                meta.event = Event.none;              // the ledger must not count this RST, which follows from the closing
             } else if (step == ClosingStep.taken_back) {
                 COUNT(closing_taken_back, meta.server)
             } else if (step == ClosingStep.hold) {

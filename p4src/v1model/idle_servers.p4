@@ -11,8 +11,9 @@
 //
 // An entry is valid while its server has the entry's number as ticket; the server's next connection deletes the ticket. A SYN
 // that finds an invalid head, or a head that may not be selected, removes the head from the queue. Idle servers without an entry
-// are selected only by draws: at first all servers, later the servers that became idle by a RST or by the controller, and the
-// servers removed from the queue. A RST adds no entry, because servers without their program send RSTs, and hosts can forge RSTs.
+// are selected only by draws: at first all servers, later the servers removed from the queue, and the servers whose last open
+// connection ended by a RST or was found stale by the controller. A RST adds no entry, because servers without their program send
+// RSTs, and hosts can forge RSTs.
 #ifndef SLUICE_V1MODEL_IDLE_SERVERS_P4
 #define SLUICE_V1MODEL_IDLE_SERVERS_P4
 

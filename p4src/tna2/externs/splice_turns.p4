@@ -5,7 +5,8 @@
 //     14..10  the left shift of the server's windows, a signed number
 //       9..0  the agent's number, a server_id_t below SERVERS
 //
-// While the agent translates, the cell equals the agent's number, so it is also the server to which the client's packets go.
+// While the agent translates, the cell equals the agent's number, so the cell can be used unchanged as the number of the server
+// to which the client's packets go.
 //
 //     begin   for an agent's SYN that has claimed the slot: writes the agent's number
 //     ask     for any other SYN of an agent: writes the agent's number, unless the connection is spliced
