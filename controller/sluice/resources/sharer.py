@@ -59,9 +59,9 @@ class Decision:
     defaults: Mapping[int, Defaults]
     """Default caps, by server."""
     send: Mapping[int, SendSummary]
-    """Sums over the send direction, by server."""
+    """Each server's budget, default cap, and sums over the transfers that share the budget."""
     receive: Mapping[int, Received]
-    """Sums over the receive direction, by server."""
+    """Each server's receive budget, its number of open connections, and their cap."""
     installed: Column
     """Each slot's cap in the switch after the decision has been written."""
 
@@ -92,7 +92,7 @@ class Sharer:
     def observe(self, columns: Columns, connections: Mapping[int, int]) -> Decision:
         """Decide the caps of the transfers that were read at the end of an interval.
 
-        ``connections``: the number of open connections by server, of servers for which it is known.
+        ``connections``: the number of open connections, by server number; a server that is missing counts as having 0.
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
@@ -115,7 +115,10 @@ class Sharer:
         return Decision(_caps(columns, is_written, caps), _defaults(send, receive), send, receive, installed)
 
     def _reading(self, columns: Columns) -> Reading:
-        """Return the changes since the previous reading. A new connection in a slot starts without a cap."""
+        """Return the changes since the previous reading, and set the cap of slots with a new connection to 0 (none).
+
+        The first reading, and the first after ``rebase``, discards all estimates, and sets the slots' caps to unknown.
+        """
         reading = columns.since(self._before)
         if self._before is None:
             slots = len(columns.flow)

@@ -71,7 +71,8 @@ def _as_columns(budget: float | Column, needs: Column, owners: Owners | None) ->
 
 
 def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Column:
-    """Return the needs of each budget that covers them, and shares by progressive filling for the other budgets.
+    """Return each transfer's need if its budget covers the sum of its transfers' needs; otherwise its share by
+    progressive filling.
 
     Each transfer starts with an equal share. What a transfer does not need is divided among the others in proportion to
     ``by``, until no share exceeds its need. If transfers are ordered by need, the satisfied ones are a prefix. The
@@ -95,7 +96,7 @@ def _shared(budgets: Column, owners: Owners, needs: Column, by: Column) -> Colum
     # equal share, per unit of ``by``. A unit is a byte of need or a transfer.
     extra = spare / remaining
     is_unsatisfied = sorted_needs > (equal_share + extra * sorted_by) * (1 + 1e-12)
-    # The first transfer of each run that is not satisfied; the end of the run if all are satisfied.
+    # The index of the first unsatisfied transfer in each run; len(order) if the run has none.
     first = np.minimum.reduceat(np.where(is_unsatisfied, np.arange(len(order)), len(order)), begins)
     is_after_first = np.arange(len(order)) >= first[run_of]
     extra_of_run = extra[np.minimum(first, len(order) - 1)][run_of]

@@ -31,8 +31,9 @@ def wanted(state: State) -> dict[int, Bucket]:
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
-    """Return a meter cell's configuration: committed and peak rate are equal, so a packet is green or red, never
-    yellow.
+    """Return a meter cell's entry. Without a bucket it unsets the cell, which then marks every packet green.
+
+    Committed and peak rate are equal, so a packet is green or red, never yellow.
 
     Write an entry only when the bucket changes: BMv2 refills the bucket on every write.
     """

@@ -62,11 +62,11 @@ def available(state: State, service: Service) -> dict[int, int]:
 
 
 def shares(state: State, service: Service) -> int:
-    """Return the number of places among which a draw in the Weyl sequence selects: the sum of the full pool's weights;
-    0 if the service's servers are drawn by hashes.
+    """Return the number of places of which each step of the Weyl sequence selects one. A server has as many places as
+    its weight, so the number is the sum of the weights of all servers; 0 if the switch draws servers by hashes.
 
     A group from which servers are left out may have fewer places. Both numbers are powers of two, and the switch takes
-    the drawn place modulo the group's size, so all places of the group are drawn equally often.
+    the selected place modulo the group's number of places, so it draws all these places equally often.
     """
     return weight_sum(len(service.servers)) if service.id in state.second_look else 0
 
@@ -149,7 +149,7 @@ def idle_members(state: State) -> Iterator[P4TableEntry]:
 
 
 def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
-    """Return the action that draws these servers at once."""
+    """Return the action of a member that stands for one to three servers: a draw of the member yields all of them."""
     first, *more = servers
     if not more:
         return Member(Action.CHOOSE_OTHER_SERVER, id=first, own_weight=weights[first])

@@ -19,8 +19,9 @@ class Bucket:
         return cls(max(1, round(rate)), max(1, round(burst)))
 
     def is_close(self, other: Bucket) -> bool:
-        """Return whether two buckets are equal except for rounding: BMv2 reads 249 back for 250, and hardware rounds
-        more.
+        """Return whether two buckets are equal except for rounding: each number differs by at most 1 or by 1 %.
+
+        A read of BMv2 returns 249 for 250, and hardware rounds more.
 
         A bucket that refuses everything is close only to another bucket that refuses everything.
         """

@@ -23,7 +23,9 @@ def cells(caps: Caps) -> NDArray[np.uint64]:
 
 
 async def write(registers: Registers, register: Register, caps: Caps) -> None:
-    """Write the caps of single connections by flow index: SEND_CAP towards clients, RECEIVE_CAP towards servers.
+    """Write the caps of single connections to a register that is indexed by slot of the connection table.
+
+    ``register``: SEND_CAP for data towards clients, RECEIVE_CAP for data towards servers.
 
     Raises SwitchError, and ValueError before any write. A cell contains the connection's fingerprint, so the cap does
     not apply to a later connection in the same slot. A cap of 0 bytes restores the server's default. A cap takes effect

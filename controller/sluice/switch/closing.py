@@ -35,7 +35,8 @@ _STAMP_BITS, _SERVER_BITS = 31, 10
 """Widths of a hint's fields: the time at which the connection became idle, and its server. The bits above these two
 fields contain the flow index."""
 _PROBED_BITS, _LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 21, 26, 58, 59, 60
-"""The lowest bits of a state cell's fields (p4src/v1model/closing_cells.p4)."""
+"""Fields of a state cell (p4src/v1model/closing_cells.p4): the width of the time of the last tickle, which starts at
+bit 0, and the lowest bit of each of the other fields."""
 _CLIENT, _CLIENT_PORT = 31, 15
 """The lowest bits of a peer cell's fields; the bits below them contain the server's number."""
 TIMES = {
@@ -104,7 +105,7 @@ class Closing:
         flows = session.pipeline.schema.registers[Register.CLOSING_STATE].size
         self._since = np.zeros(flows, np.int64)
         self._servers = np.zeros(flows, np.uint16)
-        """The number of each noted flow's server; 0: the flow is not noted."""
+        """By flow index, the server number of each connection that the switch has noted as idle; 0: not noted."""
         self._hints = np.zeros(0, np.uint64)
         self._peers: dict[int, _Peer] = {}
 
@@ -168,8 +169,8 @@ class Closing:
         await self._session.send_packet(ticks.to_bytes(4, "big") + frame, INTO_PIPELINE)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Return the number of responses of each server by the length of the pause before their last segments (see
-        ``sluice.resources.pauses``)."""
+        """Return, by server number, the cumulative number of responses in each class of the pause before the response's
+        last part (``sluice.resources.pauses``)."""
         (column,) = await self._registers.columns(
             (Register.CLOSING_PAUSES,), [server * LENGTHS + length for server in servers for length in range(LENGTHS)]
         )
