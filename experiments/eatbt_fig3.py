@@ -1,4 +1,5 @@
-"""Idle connections that the switch closes while users outnumber workers, compared with closing by the server itself."""
+"""Pages per second and page times of a web server whose idle connections the switch closes once most workers are
+occupied, compared with servers that close idle connections themselves."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
 QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
-"""Numbers of users in the quick form for the variants that do not use QUICK_USERS: both numbers, or only the last."""
+"""Least and greatest number of users. The quick form measures SOON and SHORTEST with these two numbers, PLAIN, DEFAULT
+and SHORT with QUICK_USERS, and the other variants only with the greatest number."""
 REPETITIONS = 3
 GRACE_S = 60.0
 GAIN, PAGE_SHARE = 1.25, 0.1
@@ -36,7 +38,7 @@ RACES = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A web server, and the age at which the switch closes the server's idle connections."""
+    """A web server, and whether and at which idle age the switch closes the server's connections."""
 
     name: str
     server: WebServer
@@ -52,8 +54,8 @@ SOON = Variant("closing after 0.5 s", PLAIN.server, IDLE | {"least_age_s": 0.5})
 SHORT = Variant("KeepAliveTimeout 1", WebServer("prefork", WORKERS, 1))
 SHORTEST = Variant("KeepAliveTimeout 500ms", WebServer("prefork", WORKERS, 0.5))
 EQUALS = {DEFAULT.name: SHORT, SOON.name: SHORTEST}
-"""Variants in which the server itself closes connections at the same age, by name of the variant in which the switch
-closes connections."""
+"""The variant to which each variant with closing by the switch is compared: there the server itself closes its
+connections, at about the same age. The keys are names of variants."""
 VARIANTS = (
     PLAIN,
     DEFAULT,
@@ -70,7 +72,8 @@ NAMED: Mapping[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point to measure for every variant and number of users; the quick form has fewer numbers of users."""
+    """Return the points to measure: every variant with every number of users, REPETITIONS times. The quick form has
+    shorter runs, fewer numbers of users, and no repetitions."""
     seconds = QUICK_SECONDS if quick else SECONDS
     return [
         Point(
@@ -93,7 +96,8 @@ def _quick_users(variant: Variant) -> Sequence[int]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open the lab; the server of a variant is started once for all runs of the variant."""
+    """Open a lab with the server of the variant `group`, and yield the measuring function. All runs of the variant use
+    the same server process."""
     del say
     variant = NAMED[group]
     with ClosingLab(variant.server, variant.idle) as lab:
@@ -121,7 +125,7 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 
 
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's figures that is stored."""
+    """Return the figures of a run that are stored; the times of all pages are reduced to their mean and p99."""
     times = sorted(seen["page_s"])
     return {
         "pages": seen["pages"],

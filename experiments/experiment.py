@@ -89,9 +89,9 @@ class Report:
 
 
 Measure = Callable[[Point], Values]
-"""Measures a point. If a run was only read from disk, the result contains `made`: the values of `began`, `load` and
-`program` for the record, instead of the present ones. If only the simulation beside a lab run is made now,
-`lab_program` is the commit of the lab run."""
+"""Measures a point and returns its result. If the run was only read from disk, the result contains `made`: the stored
+run's `began`, `load` and `program`, which replace those of this process in the record. If a stored lab run is compared
+with a simulation that is made now, `lab_program` is the commit of the lab run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class Experiment:
     place: Callable[[str, Say], AbstractContextManager[Measure]] | None = None
     """Opens the place (such as a lab) of a group of points, and yields the function that measures these points."""
     compute: Measure | None = None
-    """Measures a point without a group. The call is made in another process, so only a module's function is
-    possible."""
+    """Measures a point without a group. Another process calls the function, so the function must be picklable, that
+    is, defined at the top level of a module."""
     take: Callable[[Point, LabRuns, Say], Values] | None = None
     """Measures a point from a lab run on disk, and makes the lab run first if it is missing; needs no place."""
     is_there: Callable[[Point, LabRuns], bool] | None = None

@@ -42,8 +42,11 @@ def near(
     below: str = NOT_KNOWN,
     above: str = NOT_KNOWN,
 ) -> list[Finding]:
-    """Compare a share in percent with the published share; `below` and `above` are the reasons given if the measured
-    share is lower or higher. Return no finding if the share was not measured."""
+    """Compare a measured share (`here`) with the published share (`paper`), both in percent.
+
+    The shares agree if they differ by at most `within` percentage points; otherwise `below` or `above` is the reason,
+    for a measured share that is lower or higher. Return no finding if the share was not measured.
+    """
     if math.isnan(here.value):
         return []
     digits = 0 if within >= NEAR_POINTS else 1
@@ -54,7 +57,8 @@ def near(
 def times(
     figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
 ) -> list[Finding]:
-    """Compare a ratio with the published ratio."""
+    """Compare a measured ratio with the published ratio; `below` and `above` are the reasons given if the measured ratio
+    deviates and is lower or higher. Return no finding if the ratio was not measured."""
     if math.isnan(here.value):
         return []
     agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES
@@ -63,7 +67,8 @@ def times(
 
 
 def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Compare a figure with a published upper bound."""
+    """Compare a figure with a published upper bound; `why` is the reason given if the figure is above the bound. Return
+    no finding if the figure was not measured."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"
@@ -71,7 +76,8 @@ def at_most(figure: str, what: str, paper: float, here: Mean, *, unit: str, why:
 
 
 def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why: str = NOT_KNOWN) -> list[Finding]:
-    """Compare a figure with a published lower bound."""
+    """Compare a figure with a published lower bound; `why` is the reason given if the figure is below the bound. Return
+    no finding if the figure was not measured."""
     if math.isnan(here.value):
         return []
     seen = f"{here.text(_digits(here.value))} {unit}"
@@ -79,8 +85,11 @@ def at_least(figure: str, what: str, paper: float, here: Mean, *, unit: str, why
 
 
 def shape(figure: str, what: str, paper: str, here: float, *, agrees: bool, why: str = NOT_KNOWN) -> list[Finding]:
-    """Compare the shape of a curve without published numbers, described by the measured ratio `here`. Return no finding
-    if the ratio was not measured."""
+    """Compare a curve with a published curve for which no numbers are published.
+
+    `paper` describes the published curve in words, the measured ratio `here` describes the measured curve, and the
+    caller decides whether they agree (`agrees`). Return no finding if the ratio was not measured.
+    """
     return [] if math.isnan(here) else [Finding(figure, what, paper, f"{here:.2f} times", agrees, why)]
 
 

@@ -15,7 +15,7 @@ EXPERIMENTS = "experiments"
 
 @dataclass(frozen=True, slots=True)
 class LabRuns:
-    """The directories of the lab runs, and the earliest start of a run that counts as present."""
+    """The directories of the lab runs, and the time since which a run must have begun to be reused."""
 
     experiments: Path = RESULTS / EXPERIMENTS
     """Directory of the experiments' results and of the lab runs that only experiments make."""
@@ -25,14 +25,18 @@ class LabRuns:
     """Time in seconds on the clock of time.time(); runs that began earlier are made again."""
 
     def at(self, name: str) -> Path:
-        """Return the directory of a run: below `self.experiments` if its name begins with EXPERIMENTS, else below
-        `self.shared`."""
+        """Return the directory of the run `name`.
+
+        If `name` begins with EXPERIMENTS, its first component is replaced by `self.experiments`; otherwise `name` is a
+        path below `self.shared`.
+        """
         first, _, rest = name.partition("/")
         return self.experiments / rest if first.startswith(EXPERIMENTS) else self.shared / name
 
 
 def below_results(name: str, kind: str) -> str:
-    """Return the path of a directory of results relative to RESULTS; each kind of switch has its own directory."""
+    """Return the path, relative to RESULTS, of the directory `name` for the switch `kind`. The first component of `name`
+    gets a suffix for the kind, because each kind of switch has its own results."""
     first, slash, rest = name.partition("/")
     return f"{results_directory(first, kind).relative_to(RESULTS)}{slash}{rest}"
 

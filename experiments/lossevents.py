@@ -25,7 +25,11 @@ class Losses:
     _edge: int | None = None
 
     def sent(self, time_s: float, sequence: int, payload: int) -> None:
-        """Count a segment; `payload` is its length in bytes."""
+        """Count a segment with `payload` bytes that the sender sent at `time_s`.
+
+        A segment that ends at or before the highest byte sent so far counts as sent again. It begins a new event if it
+        was first sent after the retransmission that began the last event.
+        """
         self.segments += 1
         end = (sequence + payload) % _WRAP
         if self._edge is None or ((end - self._edge) % _WRAP < _WRAP // 2 and end != self._edge):
@@ -40,7 +44,7 @@ class Losses:
 
 def losses(segments: Iterable[tuple[float, int, int, int]]) -> dict[int, Losses]:
     """Return the losses by connection. Each segment is a tuple of time in seconds, connection, sequence number and
-    payload in bytes; segments are in the order of time."""
+    payload in bytes; segments are in the order of time. Segments without payload are ignored."""
     by_connection: dict[int, Losses] = {}
     for time_s, connection, sequence, payload in segments:
         if payload:

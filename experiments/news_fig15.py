@@ -19,7 +19,7 @@ NO_FALSE_ALARM_ABOVE_S = 90.0
 BEST_S = 60.0
 """The best detection interval T in seconds by Chen & Heidemann, section 7.4."""
 SIMILAR = 0.1
-"""Two rates count as similar if they differ by less than this share."""
+"""Largest share by which AR at BEST_S may be below the best AR of all T and still count as near it."""
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -102,7 +102,7 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw AR and the rate of admitted requests against time, a curve for each detection interval."""
+    """Draw AR and the rate of admitted requests against time: one run of each variant and detection interval."""
     upper, lower = simulated.above_and_below(figure, "admitted requests/s", "AR, kbit/s")
     for (variant, period), runs in grouped(records, _place).items():
         label = f"T = {period:g} s{'' if variant == 'news' else ', production'}"

@@ -1,5 +1,5 @@
-"""Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server; also the effect
-of delta, p and the parameters without a published value."""
+"""Fig. 16 and Section 7.6 of Chen & Heidemann: a bystander's transfer, impatient users, a slow server. Also the effect
+of delta (tolerance of AR), p (share of the fastest responses), and the parameters without a published value."""
 
 from __future__ import annotations
 
@@ -53,12 +53,15 @@ PAPER = {
 }
 PAPER_FTP_KBPS, PAPER_FTP_NEWS_KBPS = 337.0, 120.0
 SIMILAR = 0.1
-"""Two rates count as similar if they differ by less than this share."""
+"""Largest relative difference at which two ratios of AR in the crowd to AR before the crowd count as similar."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every case under NEWS, and without control (in the quick form only the FTP case).
-    In the full form also some cases in production mode, and short runs that vary the parameters."""
+    """Return the points to measure.
+
+    The full form has every case under NEWS and without control, the cases of BOTH_MODES in production mode, and short
+    runs that vary the parameters. The quick form has QUICK_CASES under NEWS, and the FTP case without control.
+    """
     made: list[Point] = []
     seeds = SEEDS[:1] if quick else SEEDS
     for seed in seeds:

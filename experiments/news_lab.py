@@ -124,8 +124,11 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def run_of(parameters: Mapping[str, Any], directory: Path) -> Run:
-    """Return the description of the run in a directory; its static limit may be derived from a run in a directory
-    beside it."""
+    """Return the description of the run in `directory`.
+
+    If the variant's static limit is derived from another run, that run is read from its directory beside `directory`.
+    Raises FileNotFoundError if that run is missing, and SetupError if it had no limit.
+    """
     scenario, variant = SCENARIOS[parameters["scenario"]], VARIANTS[parameters["variant"]]
     varied = {name: parameters[name] for name in VARIED}
     settings = scenario.settle(replace(Settings(), **varied))

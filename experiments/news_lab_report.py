@@ -93,8 +93,8 @@ def _sweep_goals(sweep: Mapping[float, Runs]) -> list[Goal]:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report the tables of the crowds, and a comparison of each figure with Chen & Heidemann, with reasons for
-    deviations."""
+    """Report the tables of the crowds, a comparison of their figures with Chen & Heidemann's numbers, with reasons for
+    deviations, and the goals."""
     setups = set_ups(records)
     findings_list = held_against_the_paper(setups)
     return Report(
@@ -156,7 +156,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(record: Record, column: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """Return times and values of a record's column, converted to the paper's uncompressed time scale."""
+    """Return the times and the values of a column that contains rates, both converted to Chen & Heidemann's uncompressed
+    time scale. `scale` also multiplies the values, to convert their unit."""
     k = record.parameters["k"]
     times, values = simulated.column(record, column, scale / k)
     return [k * moment for moment in times], values

@@ -14,7 +14,8 @@ from topo.plan.crowd.scenarios import NETWORK, SERVER
 from topo.testbed.nodes import KERNEL
 
 CROWD, QUIET = "crowd", "quiet"
-"""Windows of a run in which figures are measured: from one interval after the alarm on, and before the crowd."""
+"""Windows of a run in which figures are measured. CROWD begins one detection interval after the alarm, or after the
+onset in runs without control or alarm; QUIET is the time before the onset, without its first interval."""
 AS_MEASURED = ("switch_packets_per_s", "late_p99_ms")
 """Names of the figures on the load of switch and generator, which are not converted from the lab's compressed time."""
 
@@ -31,8 +32,11 @@ class Runs:
         return self.records[0].parameters
 
     def figure(self, name: str, window: str = CROWD, scale: float = 1.0) -> Mean:
-        """Return `scale` times a figure's mean at the uncompressed scale: rates are divided by the compression k; times
-        in ms are multiplied by k and converted to seconds."""
+        """Return the mean of the figure `name`, converted to the uncompressed time scale and multiplied by `scale`.
+
+        The conversion divides rates by the compression k; it multiplies times in ms by k and returns them in seconds.
+        Figures of AS_MEASURED, shares and counts are not converted.
+        """
         return mean_of([scale * value for value in self.by_seed(name, window).values()])
 
     def percent(self, name: str, window: str = CROWD) -> Mean:
@@ -53,8 +57,11 @@ class Runs:
         }
 
     def over(self, other: Runs, name: str, window: str = CROWD, other_window: str = CROWD) -> Mean:
-        """Return the mean ratio of a figure to the figure of `other` runs, over pairs of runs with the same
-        requests."""
+        """Return the mean ratio of a figure of these runs to the figure of the runs `other`.
+
+        The mean is over pairs of runs with the same seed, and so with the same requests. Pairs in which the figure of
+        `other` is 0 are omitted.
+        """
         theirs = other.by_seed(name, other_window)
         pairs = [(value, theirs.get(seed, 0.0)) for seed, value in self.by_seed(name, window).items()]
         return mean_of([ours / their for ours, their in pairs if their])
