@@ -57,8 +57,8 @@ def near(
 def times(
     figure: str, what: str, paper: float, here: Mean, *, below: str = NOT_KNOWN, above: str = NOT_KNOWN
 ) -> list[Finding]:
-    """Compare a measured ratio with the published ratio; `below` and `above` are the reasons given if the measured ratio
-    deviates and is lower or higher. Return no finding if the ratio was not measured."""
+    """Compare a measured ratio with the published ratio. If the ratios do not agree, `below` or `above` is the reason,
+    for a measured ratio that is lower or higher. Return no finding if the ratio was not measured."""
     if math.isnan(here.value):
         return []
     agrees = paper / NEAR_TIMES <= here.value <= paper * NEAR_TIMES

@@ -22,8 +22,8 @@ class Mean:
 
     @property
     def bar(self) -> float:
-        """Length of the error bar to each side of the mean: `half`, or 0 for a single run. The length is at most 0.9 times
-        the mean, so that the lower end of the bar is above 0, as a logarithmic axis requires."""
+        """Length of the error bar to each side of the mean: `half`, or 0 for a single run. The length is at most 0.9
+        times the mean, so that the lower end of the bar is above 0, as a logarithmic axis requires."""
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
 
     def signed(self, digits: int = 1) -> str:

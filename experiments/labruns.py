@@ -35,8 +35,11 @@ class LabRuns:
 
 
 def below_results(name: str, kind: str) -> str:
-    """Return the path, relative to RESULTS, of the directory `name` for the switch `kind`. The first component of `name`
-    gets a suffix for the kind, because each kind of switch has its own results."""
+    """Return the path, relative to RESULTS, of the directory `name` for the switch `kind`.
+
+    Each kind of switch has its own results: for all kinds except the embedded switch, the first component of `name`
+    gets the kind as a suffix.
+    """
     first, slash, rest = name.partition("/")
     return f"{results_directory(first, kind).relative_to(RESULTS)}{slash}{rest}"
 

@@ -156,8 +156,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 
 
 def _curve(record: Record, column: int, scale: float = 1.0) -> tuple[list[float], list[float]]:
-    """Return the times and the values of a column that contains rates, both converted to Chen & Heidemann's uncompressed
-    time scale. `scale` also multiplies the values, to convert their unit."""
+    """Return the times and values of a column of rates, converted to Chen & Heidemann's uncompressed time scale. The
+    values are multiplied by `scale`, to convert their unit."""
     k = record.parameters["k"]
     times, values = simulated.column(record, column, scale / k)
     return [k * moment for moment in times], values
