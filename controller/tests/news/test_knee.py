@@ -127,7 +127,7 @@ def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
 
 
 def test_the_way_up_is_slow_where_responses_tell() -> None:
-    """Once the share of long responses is known to depend on the limit, a step raises the limit by at most 5 %.
+    """Where the share of long responses decides the steps, a step raises the limit by at most 5 %.
 
     With steps of 10 % the limit would exceed the capacity by a fifth before long responses could show that.
     """

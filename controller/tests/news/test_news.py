@@ -16,7 +16,7 @@ PAPER = NewsOptions(mode=NewsMode.PAPER, step=0.1, sample_min=10, limit_max=1000
 
 
 class Driver:
-    """Passes intervals of response rates and request differences to a News."""
+    """A News, and what it observes: the time and the cumulative counts of requests to each destination."""
 
     def __init__(self, options: NewsOptions, destinations: tuple[Packed, ...] = (HOT, OTHER)) -> None:
         self.news = News(options)
@@ -27,7 +27,11 @@ class Driver:
     def interval(
         self, ar: float, admitted: float, *, other: float = 0, refused: float = 0, samples: tuple[Packed, ...] = ()
     ) -> Decision:
-        """Observe one interval; `admitted`, `refused` and `other` are in requests/s."""
+        """Observe one interval with 20 responses of the rate `ar` in bit/s; return the decision.
+
+        `admitted` and `refused` are the requests/s to HOT, and `other` are those to OTHER. `samples` are the
+        destinations of the sampled packets.
+        """
         seconds = self.news.options.interval_s
         self.time += seconds
         yes, no = round(admitted * seconds), round(refused * seconds)
@@ -58,7 +62,7 @@ def test_a_crowd_by_the_papers_rules() -> None:
     assert named is not None
     assert named.hot_spot == HOT
     assert named.changed
-    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # not all 120 requests/s
+    assert {target: limit.rate for target, limit in named.limits.items()} == {HOT: 110}  # without the requests to OTHER
     assert named.limit is not None
     assert named.limit.burst == 27.5
     assert named.target == Requests(110 * 64, 110 * 64)
@@ -151,9 +155,10 @@ def test_no_response_at_all_under_load_is_an_ar_of_nought() -> None:
 
 
 def test_silence_counts_by_the_requests_whose_responses_are_measured() -> None:
-    """At a flow share of 0.3 a quarter of the flows is measured: 36 requests predict 9 responses, 44 predict 11.
+    """If no response is measured, AR is 0 where at least 10 were expected; where fewer were, AR is unknown.
 
-    Only 10 or more predicted responses make silence evidence (AR 0).
+    The switch measures a share 1/2^n of the flows: a quarter for the configured 0.3. So 36 requests let 9 measured
+    responses be expected, and 44 requests 11.
     """
     options = replace(PAPER, flow_share=0.3, period_s=1.0)
     for admitted, ar in [(36, None), (44, 0)]:
@@ -195,10 +200,10 @@ def test_production_does_not_name_a_destination_whose_requests_are_not_up() -> N
 
 
 def unlisted(requests_per_s: int, *, early: bool) -> list[Decision]:
-    """Return decisions in a crowd at HOT, while HOST receives 90 % of the packets.
+    """Return decisions in a crowd at HOT, while HOST receives 90 % of the packets and `requests_per_s` requests/s.
 
-    HOST is not listed, so its requests are counted only while it is the hot spot. If `early`, readings between the
-    observations also report samples of HOST.
+    HOST is no configured destination, so its requests are counted only while it is the hot spot. If `early`, readings
+    between the observations report samples of HOST, in addition to those at the observations.
     """
     d = Driver(NewsOptions(sample_min=10))
     for _ in range(60):

@@ -72,7 +72,10 @@ def test_what_is_said_of_all() -> None:
 
 
 def run(b: Counts, seconds: int) -> Decision:
-    """Observe healthy responses and, each second, the counts `b` of both servers of service b; return the decision."""
+    """Observe `seconds` seconds of healthy responses, and in each second the counts `b` of both servers of service b.
+
+    Return the last decision.
+    """
     news = News(NewsOptions(), POOLS)
     requests, mine, theirs = Requests(), Counts(), Counts()
     decision = None

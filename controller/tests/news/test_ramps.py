@@ -92,7 +92,7 @@ def test_so_does_one_whose_readings_have_no_noise(minutes: int) -> None:
 
 
 def test_a_request_a_second_and_then_a_hundred_raise_an_alarm() -> None:
-    """Requests are evenly spaced, so a window of four seconds never contains enough of them for a measurement."""
+    """Before the crowd, a measurement window of 4 s contains four requests, which are too few for a measurement."""
     news, requests = News(NewsOptions()), Requests()
     decision: Decision | None = None
     for second in range(610):

@@ -37,5 +37,8 @@ def first_limit(repeats: float, slowed: float, seed: int) -> float:
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.5, 6), st.floats(0.05, 0.2), st.integers(1, 99))
 def test_repeated_syns_raise_no_first_limit(repeats: float, slowed: float, seed: int) -> None:
-    """Repeated SYNs never raise the limit; an alarm a second earlier, with fewer connections counted, may lower it."""
+    """With repeated SYNs the first limit is not higher than without them.
+
+    It may be lower: the alarm can come a second earlier, when fewer connections of the crowd have been counted.
+    """
     assert first_limit(repeats, slowed, seed) <= first_limit(0.0, slowed, seed)

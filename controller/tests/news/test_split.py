@@ -31,7 +31,10 @@ def test_strangers_get_what_returning_clients_leave(returning: float, anybody: f
 
 @given(limit=st.floats(1, 1e5), returning=st.floats(0, 1e7), share=st.floats(0.01, 0.99))
 def test_sum_is_near_the_limit_and_neither_is_shut_out(limit: float, returning: float, share: float) -> None:
-    """The two rates add up to at most `widest` times the limit, and so to at most `widest` times `limit_max`."""
+    """The two buckets' rates add up to at most `widest(share)` times the limit, and neither rate is 0.
+
+    The bucket for all clients keeps at least the part 1 - `share` of the limit; the second has at most `share` of it.
+    """
     anybody, second = rates(limit, returning, share)
     assert limit * (1 - share) <= anybody * (1 + 1e-9)
     assert 0 < second <= limit * share * (1 + 1e-9)

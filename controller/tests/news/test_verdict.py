@@ -24,9 +24,10 @@ def verdict(
     ejected: frozenset[int] = frozenset(),
     ratios: Mapping[int, float] | None = None,
 ) -> Verdict:
-    """Return the verdict on these counts.
+    """Return the verdict on a window of SECONDS with these counts by server.
 
-    `usual` is in completed handshakes/s; `ratios` are the servers' ratios in each interval of the window.
+    `crowd`, `slower` and `busier`: an alarm is set or a limit binds, responses are degraded, requests are above usual.
+    `usual` is in completed handshakes/s; `ratios` are the servers' ratios in each of the window's four intervals.
     """
     options = BalanceOptions()
     evidence = examine(ledger, options, usual, SECONDS, ejected=ejected, ratios=[ratios or {}] * 4)
@@ -87,7 +88,8 @@ def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> Non
 
 
 def test_a_queue_that_is_full_before_the_others_is_no_weak_server() -> None:
-    """A full server is not weak if its answers are in proportion to its ratio, as are those of the other server."""
+    """A server whose queue is full is weak only if, in proportion to its ratio, it answers at most 0.8 times as
+    many SYNs as the other server."""
     full, idle = Counts(syn=300, synack=60, completed=58), Counts(syn=62, synack=62, completed=60)
     frozen, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
     assert verdict({1: full, 2: idle}, crowd=True) == frozen

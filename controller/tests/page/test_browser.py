@@ -224,7 +224,10 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[s
 async def test_100_services_of_10_servers_and_what_other_sites_send(
     tmp_path: Path, chrome: Chrome, unused_tcp_port: int
 ) -> None:
-    """Without `page` in the configuration the page is read-only; the page fits a phone and supports a dark theme."""
+    """The browser receives only the displayed services and servers, and the page refuses requests from other sites.
+
+    Without `page` in the configuration the page is read-only. It fits a phone and supports a dark theme.
+    """
     config = tmp_path / "sluice.yaml"
     config.write_text(web(control=str(tmp_path / "s.sock")))
     services = [

@@ -46,7 +46,8 @@ def write(path: Path, packets: Sequence[Packet]) -> Path:
 def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
     """Return a connection's packets as captured on all ports of the switch.
 
-    Each packet is captured once when it enters the switch, and once when it leaves.
+    Each packet is captured once when it enters the switch, and once when it leaves; only the last packet, the server's
+    FIN, is captured once.
     """
     there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
     if not answered:
@@ -64,7 +65,10 @@ def connection(time: float, port: int, server: Address, *, answered: bool = True
 
 
 def load(seconds: int, lost: int) -> list[Packet]:
-    """Return 20 connections per second, ten to each server; server 2 leaves `lost` of its ten SYNs unanswered."""
+    """Return the packets of `seconds` seconds with 20 connections each, ten to each server.
+
+    In every second server 2 leaves `lost` of its ten SYNs unanswered.
+    """
     packets: list[Packet] = []
     for second in range(seconds):
         for n in range(20):

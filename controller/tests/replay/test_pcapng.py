@@ -62,7 +62,10 @@ def option(code: int, value: bytes, order: str = "<") -> bytes:
 
 
 def packet(time: int, data: bytes = FRAME, number: int = 0, order: str = "<", options: bytes = b"") -> bytes:
-    """Return an enhanced packet block of a pcapng file; `options` follow the packet's data."""
+    """Return an enhanced packet block of a pcapng file; `options` follow the packet's data.
+
+    `number` is that of the interface, whose options state the unit of `time` (default: microseconds).
+    """
     body = struct.pack(order + "IIIII", number, time >> 32, time & 0xFFFFFFFF, len(data), len(data) + 100) + data
     return block(6, body + bytes(-len(body) % 4) + options, order)
 

@@ -38,9 +38,9 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
 
 
 def test_silence_is_no_limit() -> None:
-    """A server that is down for ten seconds sets no limit. It stops and starts again between two readings.
+    """A server that is down for ten seconds sets no limit, and a limit that was learned before stays.
 
-    A limit that was learned before stays.
+    The server stops and starts in the middle of a second, so the first and the last reading count some answers.
     """
     off = [(300, 50, 25), *[(300, 50, 0)] * 9, (310, 50, 25)]
     assert learn(Learner(), (900, 50, 50), *off, (320, 50, 50)) is None

@@ -21,17 +21,21 @@ def pooled(losses: Losses, many: int) -> list[float]:
 
 
 def test_what_may_be_chance_is_taken_for_it() -> None:
-    """Losses of 8 and 12 in 1,000 with 10 expected each: (4 + 4) / 10 = 0.8 is below 1, the mean of this sum by chance.
+    """Two transfers lose 8 and 12 of 1,000 segments, and 10 are expected of each: both have the common loss rate.
 
-    Both transfers therefore have the common loss rate.
+    The squared deviations over the expectation add up to (4 + 4) / 10 = 0.8. If only chance made the losses differ, the
+    mean of this sum would be 1, so the difference is taken for chance.
     """
     assert pooled(counted([1000, 1000], [8, 12]), 2) == pytest.approx([0.01, 0.01])
 
 
 def test_what_is_no_chance_is_drawn_a_little_by_hand() -> None:
-    """Losses of 10 and 90 in 1,000 with 50 expected each: the spread of rates is (32 + 32 - 1) / 100 = 0.63.
+    """Two transfers lose 10 and 90 of 1,000 segments, and 50 are expected of each: their rates differ by more than
+    chance.
 
-    The estimates are (6.3 + 1) / (630 + 20) and (56.7 + 1) / (630 + 20).
+    The spread of the rates is (1600 / 50 + 1600 / 50 - 1) / 100 = 0.63, where 100 is the sum of the expected losses.
+    The estimates are (0.63 * 10 + 1) / (0.63 * 1,000 + 20) and (0.63 * 90 + 1) / (0.63 * 1,000 + 20), where 20 is the
+    inverse of the common rate.
     """
     assert pooled(counted([1000, 1000], [10, 90]), 2) == pytest.approx([7.3 / 650, 57.7 / 650])
 
