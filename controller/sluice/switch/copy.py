@@ -52,8 +52,8 @@ class Arrival:
 
 
 def trace(address: str, device_id: int, program: Path, arrival: Arrival) -> dict[str, Any]:
-    """Return the switch's treatment of a frame: its ``port`` and ``length``, the ``steps`` of its trace, and ``drop``,
-    the drop reason or None.
+    """Return the frame's ``port`` and ``length`` in bytes, the ``steps`` of its trace through the pipeline, and
+    ``drop``: the reason for which the switch dropped it, or None.
 
     Raises SwitchError, also for BMv2, whose registers cannot be read over P4Runtime.
     """

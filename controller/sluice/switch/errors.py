@@ -28,7 +28,7 @@ def translated(error: P4ClientError, address: str, doing: str) -> SwitchError:
     """Return the SwitchError for a failed call. The message quotes the server's message and the failed update."""
     if error.code in _LOST:
         return SwitchLost(f"switch {address}: {doing}: {error.message or error.code.name}")
-    # BMv2 answers "Not primary"; P4Runtime specifies PERMISSION_DENIED if the election id is not the primary's.
+    # P4Runtime specifies this code for a request whose election id is not that of the primary controller.
     if error.code is GRPCStatusCode.PERMISSION_DENIED:
         return NotPrimary(f"switch {address}: {doing}: {error.message or 'not the primary controller'}")
     if not error.details:

@@ -13,6 +13,6 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each address of an interface or a service, once each."""
+    """Yield an entry for each of the switch's own addresses (`Plan.own_addresses`)."""
     for address in sorted(state.plan.own_addresses, key=order):
         yield P4TableEntry(Table.OWNED, match=P4TableMatch(address=address), action=P4TableAction(Action.IS_OWNED))

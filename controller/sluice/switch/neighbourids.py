@@ -43,7 +43,8 @@ class NeighbourIds:
         """Take over the ids of a switch's neighbours, in place of other ids of the same addresses: another controller
         may have assigned them since this controller last wrote to the switch.
 
-        ``used``: all ids in the switch's entries. No other address gets one of them, because a route may lead there.
+        ``used``: all ids in the switch's entries. No address that is not in ``ids`` gets one of them, because a route
+        may lead there. Such an address keeps the id that it has, unless the switch uses that id.
         """
         before, self._ids, self._addresses = self._ids, {}, {}
         for address, number in ids.items():

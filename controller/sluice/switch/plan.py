@@ -87,8 +87,11 @@ class Service:
         return self.config.name
 
     def second_look(self, mode: Mode) -> bool:
-        """Return whether the switch compares several servers for a new connection (second look): the configured value
-        or, without one, the default of the mode's policy."""
+        """Return whether the switch compares several servers for a new connection (second look).
+
+        It never does so for a content service. For other services the configured value decides or, without one, the
+        default of the mode's policy.
+        """
         configured = self.config.second_look
         if self.is_content:
             return False
@@ -120,7 +123,7 @@ class InstalledServer:
     service_id: int
     """The number of the server's home service."""
     in_group: bool = False
-    """Whether the home service is a content service."""
+    """Whether the server belongs to a group of its home service, which is then a content service."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,8 @@ class Plan:
         return [i for i in self.config.interfaces if address in i.address.network and not _is_reserved(i, address)]
 
     def next_hop(self, address: Address) -> Address | None:
-        """Return the neighbour through which ``address`` is reached, by the longest prefix; None without a route.
+        """Return the neighbour that receives packets to ``address``: by the longest prefix, a route's gateway, or
+        ``address`` itself in a connected subnet; None without a route.
 
         O(number of different prefix lengths).
         """

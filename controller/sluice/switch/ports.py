@@ -1,4 +1,5 @@
-"""Stage ports: the router's MAC address on every configured port, and whether servers are behind it."""
+"""Stage ports: for every configured port, the router's MAC address, and whether servers or watched hosts are behind the
+port."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | No
 
 
 def _with_neighbours(state: State, places: Mapping[Address, Neighbour]) -> State:
-    """Return a state with these places of next hops. Next hops keep the ids that they have in ``state``."""
+    """Return a state with these next hops, each with its port and MAC address. Those in ``state`` keep their ids."""
     ids = NeighbourIds()
     ids.adopt(state.neighbour_ids, state.neighbour_ids.values())
     assigned = ids.assign({*places, *(route.via for route in state.plan.config.routes)})
@@ -186,7 +186,10 @@ class Programmer:
         return self._reconcile()
 
     def reconfigure(self, config: Config) -> int:
-        """Program another configuration, with weights by capacity. Returns the number of updates written."""
+        """Program another configuration, with weights by capacity; neighbours stay, and no server is ejected.
+
+        Returns the number of updates written.
+        """
         self._config = config
         before = self.state
         self.state = _with_neighbours(

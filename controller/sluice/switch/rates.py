@@ -36,6 +36,9 @@ def settings(state: State) -> Iterator[P4TableEntry]:
 def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS) -> FlowRates:
     """Return rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``.
 
+    ``step``: the cells' step in ticks of ``units``, a power of two. A rate covers the last STEPS steps and the part of
+    the present step until the last packet.
+
     On Tofino a cell of ``rate_bytes`` is a pair; one half contains the bytes of the last step's first packet
     (p4src/tna/externs/rate_cells.p4).
     """
@@ -52,8 +55,8 @@ class FlowReading:
     keys: FlowKeys
     rates: FlowRates
     slots: Slots | None
-    """The registers' occupancy; None if no flow had a packet, because the newest packet's time serves as the current
-    time."""
+    """The registers' occupancy. The newest packet's time serves as the current time, so this is None if no flow had a
+    packet, and at the first reading."""
 
 
 class FlowReader:
