@@ -1,5 +1,5 @@
-//! The slots that a program reads and writes outside of its instructions: constants, headers, tables, calculations, and
-//! fields that the architecture reads. The optimizer and the compiler to machine code use these facts.
+//! Which slots are constant, belong to headers, or are read and written by tables, calculations and the architecture.
+//! The instructions do not contain this information, and the optimizer and the compiler to machine code need it.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ pub struct TableEffects {
     pub next: Vec<usize>,
 }
 
-/// Facts about a program that its instructions do not contain.
+/// Which of a program's slots are constant, how wide their values are, and what reads or writes them besides the
+/// instructions.
 pub struct World {
     /// The number of slots in use.
     pub used: usize,

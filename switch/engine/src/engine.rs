@@ -48,9 +48,9 @@ impl Engine {
         &self.program
     }
 
-    /// Processes one frame, received at `port`, to its end, including resubmissions, recirculations and clones. `now`
-    /// is the time in nanoseconds since the caller's origin and must never decrease. `ingress_global_timestamp` is `now
-    /// / 1000`.
+    /// Processes one frame that was received at `port`, with all its resubmissions, recirculations and clones, and
+    /// passes the resulting frames to `out`. `now` is the time in nanoseconds since the caller's origin and must not
+    /// decrease from call to call. The program reads `now / 1000` as `ingress_global_timestamp`.
     pub fn receive(&mut self, now: u64, port: u32, frame: &[u8], out: &mut impl Sink) {
         self.machine.now = now;
         self.machine.drops.received += 1;
@@ -87,7 +87,8 @@ impl Engine {
         self.machine.drops
     }
 
-    /// Turns the trace of packets on or off. The trace is initially off, and has no cost while it is off.
+    /// Turns the trace of packets on or off, and discards the events that [`Engine::take_trace`] has not returned. A
+    /// new engine's trace is off. While the trace is on, all packets are interpreted.
     pub fn set_trace(&mut self, on: bool) {
         self.machine.trace = on.then(Vec::new);
     }

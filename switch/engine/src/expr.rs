@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 
 use crate::layout::FieldRef;
 
-/// An arithmetic operation on two integers of any size.
+/// An arithmetic operation, a bitwise operation or a shift, with two integers of any size as operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinOp {
     Add,

@@ -14,7 +14,7 @@ use crate::profile::ProfileState;
 /// Allocates the handles of one action profile.
 #[derive(Default)]
 pub struct Handles {
-    /// The smallest handle from which on all handles are free.
+    /// This handle and all larger handles are free. Smaller handles are free only if `free` contains them.
     next: u32,
     /// The free handles that are smaller than `next`.
     free: BTreeSet<u32>,

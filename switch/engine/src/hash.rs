@@ -113,10 +113,11 @@ pub enum Hash {
     Crc64Custom,
     /// The Internet checksum (RFC 1071).
     Csum16,
-    /// The exclusive or of the input's 16-bit or 32-bit words. The last word is padded with zeros.
+    /// The exclusive or of the input's 16-bit words. An incomplete last word is padded with zero bytes at its end.
     Xor16,
+    /// The exclusive or of the input's 32-bit words, padded like those of `Xor16`.
     Xor32,
-    /// The first eight bytes of the input, as a number.
+    /// The first eight bytes of the input (all bytes of a shorter input) as a number, most significant byte first.
     Identity,
 }
 
@@ -157,7 +158,8 @@ pub fn internet_checksum(data: &[u8]) -> u16 {
     !fold(sum_words(data).into())
 }
 
-/// Returns the one's complement sum of the 16-bit words, which is not yet folded to 16 bits.
+/// Returns the one's complement sum of the 64-bit words, the last one padded with zero bytes. Folded to 16 bits by
+/// [`fold`], it equals the one's complement sum of the 16-bit words.
 pub fn sum_words(data: &[u8]) -> u64 {
     let (words, tail) = data.as_chunks::<8>();
     let mut last = [0; 8];

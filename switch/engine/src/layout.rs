@@ -147,7 +147,8 @@ pub struct Header {
     pub valid: Slot,
     /// The other headers of the header's union, if it belongs to a union. At most one header of a union is valid.
     pub union_others: Vec<usize>,
-    /// The first of the slots in which machine code stores the header's words as they were received.
+    /// The first of the slots in which machine code stores the header's words as they were received; `None` if no such
+    /// slots are reserved for the header.
     pub raw: Option<Slot>,
 }
 

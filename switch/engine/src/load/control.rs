@@ -120,7 +120,7 @@ impl Compiler<'_, '_> {
             loop {
                 if g.code.nodes[at as usize] != Pc::MAX {
                     // The node has been compiled already, so a jump to its code is enough. If `entered` is false, no
-                    // code leads to this place, and no jump is needed.
+                    // instruction has been emitted that would continue here, and no jump is needed.
                     if entered {
                         let jump = g.jump();
                         fixups.push((jump, at));
@@ -188,8 +188,8 @@ impl Compiler<'_, '_> {
         }
         for (jump, node) in fixups {
             let to = g.code.nodes[node as usize];
-            // p4c's control flow has no cycles. Another compiler's control flow may have cycles, so backward jumps
-            // consume fuel.
+            // p4c's control flow has no cycles, but another compiler's may have some. Therefore a backward jump becomes
+            // `JumpBack`, whose executions are limited to `machine::FUEL` in a pass through a pipeline.
             match g.code.ops[jump] {
                 Op::Jump { .. } if (to as usize) <= jump && node != 0 => g.code.ops[jump] = Op::JumpBack { to },
                 _ => g.patch(jump, to),
