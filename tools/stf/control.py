@@ -210,7 +210,10 @@ class Control:
 
 
 def _meter_config(rates: tuple[str, ...]) -> p4r.MeterConfig:
-    """Return a meter's configuration from simple_switch_CLI's `RATE:BURST` pairs, lower rate first. Raises StfError."""
+    """Return a meter's configuration from two `RATE:BURST` pairs of simple_switch_CLI, lower rate first.
+
+    A rate is in bytes or packets per microsecond; P4Runtime's are per second. Raises StfError.
+    """
     try:
         (low, low_burst), (high, high_burst) = (rate.split(":") for rate in rates)
         cir, pir = round(float(low) * 1e6), round(float(high) * 1e6)

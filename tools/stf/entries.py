@@ -93,7 +93,7 @@ def _key(table: p4i.Table, name: str) -> p4i.MatchField:
 
 
 def _value_and_mask(text: str, width: int) -> tuple[int, int]:
-    """Parse a number in which `*` stands for any digit, or VALUE&&&MASK; return value and mask. Raises ValueError."""
+    """Return value and mask of `VALUE&&&MASK`, or of a number in which `*` stands for any digit. Raises ValueError."""
     everything = (1 << width) - 1
     value, given, mask = text.partition("&&&")
     if given:
@@ -106,13 +106,17 @@ def _value_and_mask(text: str, width: int) -> tuple[int, int]:
     ones, known = (1 << bits) - 1, 0
     for digit in text[2:]:
         known = known << bits | (0 if digit == "*" else ones)
-    # Leading digits that the text omits must be zero.
+    # Leading digits that the text omits must be zero, except in a text with `*`, where they may have any value.
     known |= everything & ~((1 << bits * len(text[2:])) - 1) if "*" not in text else 0
     return number(text.replace("*", "0")), known & everything
 
 
 def _prefix(text: str, width: int) -> tuple[int, int]:
-    """Parse VALUE/LENGTH, or digits followed by `*`, whose bits are the prefix; return value and length in bits."""
+    """Return the value and the length in bits of the prefix in a text of one of three forms.
+
+    `VALUE/LENGTH`; a decimal number, whose length is `width`; a hexadecimal or binary number, whose length is that of
+    its digits before the first `*`, at most `width`.
+    """
     value, given, length = text.partition("/")
     if given:
         return number(value), number(length)

@@ -19,8 +19,8 @@ def matches(pattern: str, frame: bytes) -> bool:
 def differences(expected: Iterable[Expect], received: Mapping[int, Sequence[bytes]]) -> list[str]:
     """Return a line for each difference; no line if all packets are as expected.
 
-    On every port of either argument, the number of packets must be as expected. A port is not checked if its only
-    expectation has no pattern.
+    Both arguments are grouped by port. A port that appears in only one of them has no packets in the other. A port is
+    not checked if its only expectation has no pattern.
     """
     wanted: dict[int, list[Expect]] = {}
     for expect in expected:

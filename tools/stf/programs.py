@@ -26,7 +26,8 @@ class NotForV1model(Exception):
 
 
 class CompileError(Exception):
-    """The test has no program, or p4c refused it; after a refusal the message contains p4c's first error lines."""
+    """The test has no complete program, p4c is needed but not on PATH, or p4c refused the source. After a refusal the
+    message contains p4c's first error lines."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def program_of(test: Path, out: Path) -> Program:
 
 
 def _compile(source: Path, out: Path) -> Program:
-    """Compile a source; if p4c cannot write P4Info, derive it from the JSON. Raises CompileError."""
+    """Compile a source. If p4c refuses only to write P4Info, because two objects have the same control-plane name,
+    derive P4Info from the JSON. Raises CompileError."""
     if not shutil.which(COMPILER):
         raise CompileError(f"{COMPILER} is not on PATH, and {source.stem}.json is not there")
     compiled, info = (out / f"{source.stem}{suffix}" for suffix in (".json", ".p4info.txtpb"))

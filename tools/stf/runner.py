@@ -25,7 +25,7 @@ from .statements import Add, CheckCounter, Command, Expect, Packet, SetDefault, 
 END_OF_INPUTS = "all input files are at their end"
 """The line that the embedded switch logs after the last packet."""
 DONE_S = 30.0
-"""Seconds after which unprocessed packets count as stuck."""
+"""Seconds for which the test waits until the switch has processed the packets sent so far; then the test fails."""
 
 
 class Outcome(Enum):
@@ -90,8 +90,12 @@ Step = Packet | Add | SetDefault | Command | CheckCounter
 
 
 def in_order(statements: Iterable[Statement]) -> list[Step]:
-    """Return the test's steps in the test's order. If the test sends packets into several ports, commands come first,
-    then packets, then checks of counters."""
+    """Return the test's steps: all statements except the expected packets.
+
+    If the test sends packets into one port, the steps keep the test's order. If it sends into several, the switch
+    processes some packets only when later ones arrive (see `_Script`); so all commands come first, then all packets,
+    then all checks of counters.
+    """
     script: list[Step] = [statement for statement in statements if not isinstance(statement, Expect)]
     if _several_send(script):
         script.sort(key=lambda step: isinstance(step, Packet | CheckCounter) + isinstance(step, CheckCounter))

@@ -134,7 +134,7 @@ def parse(text: str) -> list[Statement]:
                 statements.append(_STATEMENTS[keyword](line, rest))
             elif keyword in COMMANDS:
                 statements.append(_command(line, keyword, rest))
-            elif keyword not in ("wait", "no_packet"):  # ignored: every test waits, and reports unexpected packets
+            elif keyword not in ("wait", "no_packet"):  # ignored: waits and checks for no packets always occur
                 raise ValueError(f"{words[0]!r} is no statement of STF")
         except ValueError as error:
             raise StfError(f"line {line}: {error}: {content.strip()}") from None

@@ -29,7 +29,8 @@ SUITES: dict[str, Callable[[Place, Sequence[str]], Iterator[Result]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a suite and print each test's outcome; return 0 if at least one test passed and none failed."""
+    """Run a suite and print each test's outcome. Return 0 if at least one test passed and none failed, else 1; 2 if the
+    suite cannot run or continue; 128 plus the signal's number after a signal."""
     parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__)
     parser.add_argument("suite", choices=[*SUITES, "onos"])
     parser.add_argument("folder", type=Path, help="a clone of the suite's repository; nothing in it is changed")

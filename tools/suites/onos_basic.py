@@ -29,7 +29,8 @@ FLOWS = 256
 
 
 def mastership(onos: Onos) -> None:
-    """Check that one instance of a cluster is the master, and that another one takes over when its session ends."""
+    """Check that only the first instance of a cluster is the master, and that a second instance becomes the master when
+    the first one's session ends."""
     expect(onos.client.is_primary, "the first instance is not the master")
     update = p4r.Update(type=INSERT, entity=multicast_group(9, (2,)))
     standby = Client(onos.switch.address, election_id=ELECTION_ID - 1)
@@ -125,7 +126,7 @@ def groups(onos: Onos) -> None:
     entry.action.action_profile_group_id = group
     onos.write(INSERT, p4r.Entity(table_entry=entry))
     onos.write(INSERT, _flow(onos, TYPE, IPV4, HOP, next_hop_id=hop))
-    _follow(onos, [2, 3, 4, 2])  # Slots are in the order of creation; a weight of 2 adds a second slot at the end.
+    _follow(onos, [2, 3, 4, 2])  # in the order of the members' creation; a weight of 2 adds one more
     onos.write(MODIFY, onos.group(group, {3: 1, 2: 1}))
     _follow(onos, [3, 4])
     pattern = p4r.ActionProfileGroup(action_profile_id=onos.profile())
@@ -138,7 +139,7 @@ def groups(onos: Onos) -> None:
 
 
 def _follow(onos: Onos, slots: list[int]) -> None:
-    """Check that each of many flows leaves by the port in the slot that the flow's hash selects."""
+    """Check that each of many flows leaves by the port `slots[h % len(slots)]`; `h` is the CRC-16 of the 5-tuple."""
     frames = [_frame(number) for number in range(FLOWS)]
     outputs = onos.switch.send(frames)
     taken = {frame: port for port, port_frames in outputs.items() for frame in port_frames}
@@ -152,7 +153,8 @@ def meters(onos: Onos) -> None:
     host = onos.entities.entry("host_meter_table", {"hdr.ethernet.src_addr": (MAC, 48)}, "read_meter", {})
     onos.write(INSERT, host)
     host.table_entry.ClearField("action")
-    # The ingress meter is not tested: the flow's action sends the frames that this meter drops.
+    # The ingress port's meter is not tested: it marks a frame to be dropped, but the flow's action, which runs later,
+    # sets an output port and so undoes the drop.
     port = next(meter.preamble.id for meter in onos.entities.p4info.meters if meter.preamble.name.startswith("egress"))
     # At 1 byte/s the meter is red from the first frame to the end of the test.
     tight = p4r.MeterConfig(cir=1, cburst=1, pir=1, pburst=1)

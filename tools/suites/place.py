@@ -104,15 +104,17 @@ class Program:
         self._text = ""
 
     def say(self, line: str) -> None:
-        """Write a line to the program's standard input."""
+        """Write a line to the program's standard input. Raises SuiteError if the program has ended."""
         try:
             os.write(self._input, f"{line}\n".encode())
         except BrokenPipeError:
             raise SuiteError(f"it has ended before {line!r}:\n{self._tail(self._text)}") from None
 
     def until(self, text: str, within_s: float) -> str:
-        """Return the output before `text`. Raises SuiteError if the program ends first, TooLateError after the time
-        limit."""
+        """Wait until `text` appears in the program's output; return the output before it that no earlier call returned.
+
+        Raises SuiteError if the program ends first, TooLateError after `within_s` seconds.
+        """
         deadline = time.monotonic() + within_s
         while text not in self._text:
             if not self._more(deadline):
@@ -147,7 +149,7 @@ class Program:
         return Path(f"/proc/{pid}/task/{pid}/children").read_text() if self._process.poll() is None else ""
 
     def _more(self, deadline: float) -> bool:
-        """Wait for more output; return False at the end of the output."""
+        """Wait for more output and store it; return False at the end of the output. Raises TooLateError."""
         if not select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TooLateError(f"nothing more in time after:\n{self._tail(self._text)}")
         data = os.read(self._output, 1 << 16)

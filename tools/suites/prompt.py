@@ -59,8 +59,10 @@ class Mininet:
         return log
 
     def deliver(self, sending: str, log: str, wanted: Callable[[str], bool], what: str) -> None:
-        """Send repeatedly until the receiver's log has a wanted packet. A single attempt may be lost, since the
-        receiver reports too early that it listens."""
+        """Repeat the command `sending` until the log has a wanted packet. Raises UnmetError after 8 attempts.
+
+        A single attempt may be lost, since the receiver reports too early that it listens.
+        """
         said = ""
         for _ in range(_TRIES):
             said = self.say(sending)

@@ -57,7 +57,7 @@ def _raised(traceback: str) -> str:
 
 
 def _result(name: str, text: str, reason: str | None) -> Result:
-    """Return a test's result from its output, whose last word is the verdict."""
+    """Return a test's result from ptf's output on the test; the output ends with the verdict."""
     verdicts = _VERDICT.findall(text)
     if not verdicts:
         return Result(name, Outcome.FAILED, "it did not end")

@@ -31,7 +31,7 @@ class Result:
         return replace(self, seconds=round(seconds, 1))
 
     def line(self) -> str:
-        """Return the result as a line of the table; further lines contain the rest of the reason."""
+        """Return outcome, duration, name and the reason's first line as one line; the reason's other lines follow."""
         first, *rest = self.reason.splitlines() or [""]
         below = "".join(f"\n{'':12}{line}" for line in rest)
         return f"{self.outcome:8} {self.seconds:4.0f} s  {self.name}{': ' if first else ''}{first}{below}"
