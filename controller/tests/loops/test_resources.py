@@ -78,7 +78,7 @@ class Lab:
     slow_s: float = 0.0
     """Seconds that the controller needs to read the switch's records of idle connections."""
     paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    """Histogram of responses over the length of their longest pause, by server."""
+    """Number of responses in each length class of their pauses (class n: below 2^n ticks), by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     """The switch's records of idle connections; that of an ended connection exists until the controller checks it."""
 

@@ -61,9 +61,10 @@ def test_production_needs_that_of_todays_senders() -> None:
 
 
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
-    """Observed timeouts count up to the model's share Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422.
+    """The share of losses that only a timeout detected is the observed share, but at most the model's share Q.
 
-    In the first case all losses are timeouts, in the second a tenth of them. A loss ends the growth of the window at
+    Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422. In the first case the observed share is 1, so Q counts; in the
+    second it is 0.1, which counts. A loss ends the growth of the window at
     17.27882 segments.
     """
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
@@ -106,7 +107,10 @@ def test_the_present_need_is_twice_what_is_in_flight() -> None:
 
 @pytest.mark.parametrize("how", MODELS)
 def test_without_a_loss_a_need_doubles(how: Needs) -> None:
-    """A transfer that its cap limits has no losses, and without losses the model has no bound."""
+    """The need of a transfer without losses is GROWTH times its flight, because the model then has no bound.
+
+    A transfer may be without losses only because its cap limits it, so its need must be able to grow.
+    """
     assert need(how, reading(50 * MSS)) == GROWTH * 50 * MSS
 
 

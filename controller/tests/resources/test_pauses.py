@@ -34,7 +34,11 @@ def test_quick_responses_make_it_shorter_down_to_a_floor() -> None:
 
 
 def test_the_longest_pause_counts_twice_and_whole() -> None:
-    """Length classes are powers of two: a pause of 80 ticks (5 s) counts as 128 (8 s), so the idle time is 16 s."""
+    """The idle time is twice the longest pause, and a pause counts as the upper end of its length class.
+
+    Length class 7 contains pauses of 64 to 127 ticks, so a pause of 80 ticks (5 s) counts as 128 ticks (8 s), and the
+    idle time is 16 s.
+    """
     assert learned(counts(10 * ENOUGH, of_7=1)).age_s == 2 * 128 * TICK_S
 
 

@@ -12,9 +12,9 @@ SHARES = st.lists(
 
 
 def test_three_by_hand() -> None:
-    """Shares of 2.9, 2.5 and 2.4 segments of a budget of 7.8 segments become 3, 2 and 2.
+    """Shares of 2.9, 2.5 and 2.4 segments of 1,000 bytes become 3, 2 and 2 segments.
 
-    The remaining 800 bytes are less than a segment.
+    The budget is 7.8 segments; the remaining 800 bytes are less than a segment.
     """
     sizes = in_segments(
         np.array([2_900.0, 2_500.0, 2_400.0]), np.full(3, 1000.0), np.zeros(3, int), np.array([7_800.0])

@@ -130,7 +130,10 @@ def test_noise_below_an_eighth_is_not_written(flight: list[float], seed: int) ->
 
 
 def test_small_changes_are_written_when_a_budget_would_stay_unused() -> None:
-    """A transfer ends; each other cap grows by less than an eighth, but all together use the share that became free."""
+    """A transfer ends, and each other cap may grow by a ninth. All are written, or the free share would stay unused.
+
+    A change of a single cap by less than an eighth is not written.
+    """
     decider = sharer(replace(PAPER, size=1e6, sharing=equal, needs=Needs.PRODUCTION))
     step(decider, columns([500e3] * 10))
     decision = step(decider, columns([500e3] * 9 + [0.0]))

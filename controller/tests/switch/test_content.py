@@ -1,4 +1,5 @@
-"""Tests of content services in the switch: entries, absent agents, numbers, and switches without support."""
+"""Tests of content services in the switch: table entries, absent agents, servers that keep their numbers after changes
+of the configuration, and programs without content switching."""
 
 from __future__ import annotations
 

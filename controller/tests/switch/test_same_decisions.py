@@ -123,7 +123,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
         await memory.write(Register.PIN_SERVER_1, packet.slot, packet.slot % 3 + 1)
         if units.pin_states:
             await memory.write(units.pin_states[0], packet.slot, PinState.ESTABLISHED)
-        # The time stamp is in the middle of a step, whatever the length of a step.
+        # The time stamp is in the middle of a step of either clock, so that rounding moves no packet to another step.
         time = (1 << 24) + round(packet.at_s * 1e6 / units.rate_tick_us) // step * step + step // 2
         await memory.write(Register.RATE_FLOW, packet.slot, cell(99, time))
         before = (await memory.read(Register.RATE_BYTES, [packet.slot]))[0]
@@ -135,7 +135,10 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
 
 
 async def test_same_connections_and_nearly_the_same_rates() -> None:
-    """A step is a power of two of clock ticks, so the windows of the two clocks differ, and the rates inversely."""
+    """The switches measure a rate over a window, whose length is a power of two in ticks of the switch's clock.
+
+    So the windows of the two clocks differ a little in seconds, and the rates are inversely proportional to them.
+    """
     pins, rates = await _seen(MICROSECONDS, lambda fingerprint, stamp: fingerprint << 32 | stamp)
     others, other_rates = await _seen(NANOSECONDS, lambda _, stamp: stamp)
     assert pins == others

@@ -1,4 +1,4 @@
-"""Tests of the controller with a Tofino behind the gateway sluice-tofino, seen through P4Runtime."""
+"""Tests of the controller with a fake switch that answers P4Runtime requests as the gateway sluice-tofino does."""
 
 from __future__ import annotations
 

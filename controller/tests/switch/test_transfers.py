@@ -128,7 +128,7 @@ async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
     other = Flow(8, 3, 2)
     Path(memory, other)
     Path(memory)
-    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # the transfer has been silent for long
+    memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # silent for 65 s, so a new transfer may take the slot
     seen = await read(memory)
     assert (seen.flow[FLOW.slot], seen.flow[other.slot]) == (-1, 8)
 
