@@ -59,8 +59,11 @@ def _runs_of(by_variant: Mapping[str, Runs], *variants: Variant) -> list[Runs]:
 
 
 def _simulated_ones(network: Mapping[str, Runs]) -> list[Finding]:
-    """Compare with Table I and Figs. 12 and 13, which Chen & Heidemann simulate: rates relative to the crowd's request
-    rate, and AR relative to AR before the crowd."""
+    """Compare the network-limited runs with Table I and Figs. 12 and 13, which Chen & Heidemann simulate.
+
+    Admitted requests are relative to the crowd's request rate, and AR is relative to AR before the crowd. Losses and
+    rejected requests are shares.
+    """
     table = "Table I, Figs. 12 and 13"
     none, news = _runs_of(network, NONE, NEWS)
     loss, ar = none.percent("response_loss"), _percent(none.over_quiet("ar_kbps"))
@@ -123,7 +126,8 @@ def _network_limited(network: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _static(network: Mapping[str, Runs]) -> list[Finding]:
-    """Compare AR under NEWS with AR under the best of the static limits that were run."""
+    """Compare the ratio of AR under NEWS to AR under the best static limit with the published ratio. The best static
+    limit is the one, among those that were run, with the highest AR."""
     static = {name: runs for name, runs in network.items() if name.startswith("static")}
     (news,) = _runs_of(network, NEWS)
     if not static:
@@ -152,7 +156,8 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Append to the figure name of each finding the title of the variant whose T was varied."""
+    """Return the findings `said` with the title of the variant whose T was varied after the name of the published
+    figure."""
     return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 
 

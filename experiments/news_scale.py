@@ -22,8 +22,8 @@ OTHERS = (16, 64, 250)
 """Numbers of destinations in addition to the target; the P4 program's selectors have room for 256 services in all."""
 QUICK_SIZE = 0.25
 NEVER_S, OFTEN_S = 3600.0, 10.0
-"""Balancing periods in seconds of the destinations other than the target: NEVER_S is longer than a run, to measure NEWS
-alone; OFTEN_S is the default, for one of the set-ups."""
+"""Seconds between two decisions on the ratios of a destination other than the target. NEVER_S is longer than a run, so
+that NEWS is measured alone; OFTEN_S is the controller's default period, for one set-up."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
 TIMES = 160.0, 460.0
@@ -35,12 +35,16 @@ measurement."""
 SECONDS_PER_DECISION = 2e-4
 """Approximate seconds of one service's ratio decision, to estimate the time left."""
 OF_A_CORE = 0.02
-"""The controller's largest acceptable CPU use at the published periods, as a share of one core."""
+"""Share of one core below which the controller's mean CPU use over a run must stay."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every size with the fewest destinations; in the full form also every number of
-    destinations at the published size."""
+    """Return the points to measure: every size with the fewest destinations.
+
+    The full form has, at the published size (1), also every number of destinations, and NEWS with hot-spot
+    identification while all destinations are balanced each OFTEN_S. The quick form has shorter runs of the larger
+    sizes.
+    """
     if quick:
         short = [
             _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)

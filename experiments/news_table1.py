@@ -121,8 +121,8 @@ def _published(rows: Rows) -> list[Goal]:
 
 
 def _production(rows: Rows) -> list[Goal]:
-    """Return the goals of production mode: an earlier alarm, a link that is nearly full, and an AR as before the
-    crowd."""
+    """Return the goals of production mode: an alarm no later than in Chen & Heidemann's run, a link that is nearly
+    full, and a ratio of AR in the crowd to AR before the crowd of at least AR_KEPT."""
     if (runs := rows.get("production")) is None:
         return []
     used = min(record.result["crowd"]["bottleneck_used"] for record in runs)

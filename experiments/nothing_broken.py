@@ -41,8 +41,8 @@ def points(quick: bool) -> Sequence[Point]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Yield the measuring function, which opens a new lab for each point; the lab needs the address tuples of all
-    connections in advance."""
+    """Yield the measuring function. It opens a new lab for each point, because a lab is built for the address tuples of
+    all its connections, which depend on the point."""
     del group
 
     def measure(point: Point) -> Values:

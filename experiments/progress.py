@@ -54,7 +54,7 @@ class Progress:
         return f"[{self._done}/{self._count}] {name} {point.key} done; {duration(self.left_s())} left"
 
     def finished(self, point: Point, seconds: float) -> None:
-        """Record that a point was measured."""
+        """Record that the measurement of a point took `seconds`."""
         self._done += 1
         kind = self._kind(point)
         kind.done += self._share(point, point.seconds)

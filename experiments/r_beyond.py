@@ -34,7 +34,7 @@ BACK = 0.28
 STARVED = FAIR / 2
 """A server counts as starved (without enough connections for new measurements) below this ratio."""
 FLOOR = FAIR * ProductionOptions().probe_floor
-"""The ratio to which production mode lowers a server that does not answer."""
+"""The ratio that production mode gives to a server that does not answer."""
 RESOLUTION = 1e-6
 """Resolution of the ratios that the controller reports."""
 EJECTED_S = 2 * PERIOD_S + SAMPLE_S

@@ -1,4 +1,5 @@
-"""Number of established connections that weight changes break, from long downloads and pages under constant changes."""
+"""Number of established connections that weight changes break: long downloads and requests for pages run while the
+weights change all the time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The control run: the same client and server without the switch, to determine the switch's part of connect and
-transfer times."""
+"""The control run: the same client and server over a direct link, over a kernel router, and over the switch, to
+determine the switch's part of connect and transfer times."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def key_of(name: str, rate_per_s: float, seconds: float, number: int) -> str:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab with one loaded server, new so that it has no ratios and queues of earlier runs; yield the measuring
-    function."""
+    """Open a new lab with one loaded server, and yield the measuring function. The lab is new so that no ratios and
+    queues remain from earlier runs."""
     with pool(VARIANTS[group.split(maxsplit=1)[0]].open(say, THREE)) as web_pool:
         web_pool.lab.break_server(LOADED)
 
@@ -80,8 +80,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def figure_of(records: Sequence[Record], name: str, rate: float, kind: str, figure: str) -> Mean:
-    """Return the mean over runs of `figure` (`mean_ms` or `p99_ms`) of the connect or transfer times (`kind`) for a
-    variant and a rate."""
+    """Return the mean over runs of `figure` (`mean_ms`, `median_ms` or `p99_ms`) of the connect or transfer times
+    (`kind`) for a variant and a rate."""
     runs = matching(records, variant=name, rate_per_s=rate)
     return mean_of([record.result[kind][figure] for record in runs])
 
