@@ -52,9 +52,10 @@ def count_expired(slots: Slots, unexpired: NDArray[np.bool_]) -> list[int]:
 
 async def correct(registers: Registers, servers: Sequence[int], expired: Sequence[int]) -> dict[int, int]:
     """Correct the loads by the numbers of connections whose end the switch did not see. Returns the corrections that
-    have changed.
+    have changed, by server number.
 
-    Those connections either lost their slot to another connection or have an expired slot. The loads themselves are
+    Those connections either lost their slot to another connection or have an expired slot; ``expired`` contains the
+    numbers of the latter, from ``count_expired``. The loads themselves are
     neither read nor written, so connections that begin or end in the meantime are counted correctly. Raises
     SwitchError.
     """

@@ -53,9 +53,9 @@ class Role(Enum):
 _NO_PROGRAM = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
 """Status codes with which a switch answers if it does not run this session's program.
 
-simple_switch_grpc answers FAILED_PRECONDITION ("No forwarding pipeline config set for this device"). The last code
-means that the answer exceeds gRPC's 4 MB because the program has no cookie of sluice: it is another program, or one
-that another controller loaded.
+simple_switch_grpc answers FAILED_PRECONDITION ("No forwarding pipeline config set for this device"). The session asks
+for the complete program only if the switch returns no cookie. RESOURCE_EXHAUSTED then means that the program exceeds
+gRPC's 4 MB: it is another program, or one that another controller loaded.
 """
 
 _T = TypeVar("_T")
@@ -188,7 +188,8 @@ class Session:
         role = Role.BACKUP
         match message.status.code:
             case GRPCStatusCode.OK:
-                # simple_switch_grpc sends OK, with a smaller election id, to the backup that it promotes on its own.
+                # OK decides, whatever the election id: simple_switch_grpc sends OK to a backup that it promotes on its
+                # own, whose id is lower than that of the former primary.
                 role = Role.PRIMARY
             case GRPCStatusCode.NOT_FOUND:
                 # There is no primary any more. To become primary, bid at least the highest election id that the
@@ -216,7 +217,8 @@ class Session:
             try:
                 message = await self._client.receive()
             except P4ClientError as error:
-                # simple_switch_grpc reports "Election id already exists". The next session bids another id.
+                # simple_switch_grpc ends the stream ("Election id already exists") if another session has bid the same
+                # id. A later attempt may succeed, because an id that is not configured depends on the time.
                 raise SwitchLost(f"switch {self.address}: the stream ended: {error.message}") from error
             except (RuntimeError, grpc.aio.UsageError) as error:
                 raise SwitchLost(f"switch {self.address}: the stream ended") from error
@@ -400,9 +402,10 @@ class Session:
 
     @asynccontextmanager
     async def _answered(self, doing: str, within_s: float | None = None) -> AsyncGenerator[None]:
-        """Raise SwitchLost if the body takes longer than ``within_s``, by the event loop's clock.
+        """Raise SwitchLost if the body takes longer than ``within_s`` (default: the target's limit for an answer).
 
-        A gRPC deadline would also expire while this process is stopped, and the error would wrongly blame the switch.
+        The event loop's clock measures the time: a gRPC deadline would also expire while this process is stopped,
+        and the error would wrongly blame the switch.
         """
         within_s = self.target.answer_s if within_s is None else within_s
         try:

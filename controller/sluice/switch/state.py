@@ -76,7 +76,7 @@ class State:
     idle_s: float | None = None
     """Seconds for which an idle connection keeps its slot; None: the configured time."""
     neighbours: Mapping[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
-    """The places of resolved next hops."""
+    """Port and MAC address of each resolved next hop, by its IP address."""
     neighbour_ids: Mapping[Address, int] = field(default_factory=dict[Address, int])
     """The ids of next hops: of all that the configuration needs, and of the others that are resolved."""
     crowd: Crowd = field(default_factory=Crowd)

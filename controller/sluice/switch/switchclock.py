@@ -14,7 +14,7 @@ class SwitchClock:
 
     A stamp is never later than the switch's time, but may be minutes earlier: the last stamp of an ending connection is
     older than those of live connections. So the bound is the stamp that has yielded the latest bound so far, plus the
-    time since that stamp was read.
+    time since that stamp was read, less the most by which the controller's clock can have run fast.
     """
 
     def __init__(self, units: Units) -> None:

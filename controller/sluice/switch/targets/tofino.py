@@ -16,7 +16,7 @@ from .profile import Profile, RegisterAccess, lacks
 
 PENDING_S, STEP = 10.0, 128
 """Constants of the compiled program that P4Runtime cannot set: the lifetime of a pending connection in seconds, and the
-step of response rates in ticks (PENDING_TICKS and RATE_SLOT_TICKS in p4src/tna/target.p4)."""
+step of response rates in ticks (PENDING_TICKS and 1/32 of RATE_SLOT_TICKS in p4src/tna/target.p4)."""
 
 
 def objection(config: Config, schema: P4Schema) -> str | None:

@@ -56,8 +56,9 @@ def _error(request: Bucket, rate: int) -> tuple[bool, int]:
 
 
 def _rate(rate: int, burst: int, adjusted: int) -> tuple[int, int]:
-    """Return a rate's mantissa and shift, with the largest shift at which the rate fits both the mantissa and the
-    burst."""
+    """Return a rate's mantissa and shift, with the largest shift at which the mantissa has at most _RATE_BITS bits and
+    is at most ``burst``. The shift is at most _RATE_SHIFT - ``adjusted``: the driver reduces it for a burst with an
+    exponent above 14."""
     shift = 0
     while shift + 1 + adjusted <= _RATE_SHIFT:
         doubled = rate << (shift + 1)
