@@ -8,7 +8,8 @@ use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack
 use crate::phv::words;
 use crate::program::{FieldInfo, HeaderInfo};
 
-/// The maximum number of words for storing headers as they were received, without splitting them into fields.
+/// The maximum number of slots, for all headers of a program together, that store headers as they were received,
+/// without splitting them into fields.
 const MAX_RAW_WORDS: usize = 1024;
 
 /// Returns descriptions of the header types for users of the program.
@@ -83,8 +84,8 @@ fn type_of(j: &J, types: &HashMap<String, usize>) -> Result<usize> {
     types.get(name).copied().ok_or_else(|| at.error(format!("there is no header type '{name}'")))
 }
 
-/// Reserves slots in which the words of headers are stored as they were received. If the headers have more words than
-/// `MAX_RAW_WORDS`, only the first headers get such slots.
+/// Reserves slots in which the words of headers are stored as they were received. A header gets no such slots if it has
+/// more words than the headers before it have left of `MAX_RAW_WORDS`.
 fn raw_words(layout: &mut Layout, root: &J) -> Result<()> {
     let mut remaining = MAX_RAW_WORDS;
     for h in 0..layout.headers.len() {

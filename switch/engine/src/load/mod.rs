@@ -31,8 +31,8 @@ use slots::take;
 /// The newest minor version of the JSON format that this loader reads; the major version is 2.
 const MAX_MINOR: u64 = 24;
 
-/// The size in bytes of the loading thread's stack, which suffices for the deepest nesting of a program, also in debug
-/// builds. Other threads may have only a sixteenth of this size.
+/// The size in bytes of the stack of the thread that loads a program. It suffices for the deepest nesting of a program,
+/// also in debug builds. The loader needs its own thread, because the caller's stack may have only 2 MiB.
 const STACK: usize = 32 << 20;
 
 impl Program {
@@ -245,7 +245,8 @@ fn errors(root: &J) -> Result<CoreErrors> {
     })
 }
 
-/// Records in which controls a checksum is computed: for verification, for the update, or for both.
+/// The controls that compute a checksum: the control that verifies received checksums (`verify`), and the control that
+/// updates them before the deparser (`update`).
 struct Uses {
     verify: bool,
     update: bool,

@@ -1,4 +1,4 @@
-//! Compiles primitives: the statements of actions and of some parser states.
+//! Compiles primitives: the statements of actions, and those that parser states and the deparser may contain.
 
 use super::expr::Scope;
 use super::json::{J, Result};

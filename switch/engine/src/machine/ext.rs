@@ -247,13 +247,13 @@ fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     }
 }
 
-/// Returns the elements of a stack, each as a list with one header. Elements of a union stack are such lists too, so
-/// the same functions process both kinds of stacks.
+/// Returns the elements of a header stack, each as a list with one header. An element of a union stack is a list of the
+/// union's headers, so `push` and `pop` process header stacks and union stacks alike.
 fn single(stack: &StackAt) -> &[[u16; 1]] {
     stack.headers.as_chunks().0
 }
 
-/// Copies all headers of a stack element, including their validity.
+/// Copies all headers of the stack element `a`, including their validity, to the element `d`.
 fn move_element(phv: &Phv, s: &mut Slots, d: &[u16], a: &[u16]) {
     for (&d, &a) in d.iter().zip(a) {
         let (to, from) = (&phv.headers[usize::from(d)], &phv.headers[usize::from(a)]);
@@ -297,7 +297,8 @@ fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, cou
     *slot = slot.saturating_sub(count as u64);
 }
 
-/// Returns the text of a `log_msg`, in which each `{...}` of the format is replaced by the next value.
+/// Returns the text of a `log_msg`, in which each `{...}` of the format is replaced by the next value. If there are too
+/// few values, the remaining `{...}` are kept.
 fn log_text(s: &Slots, format: &str, args: &[(FieldRef, bool)]) -> String {
     let mut values = args.iter().map(|(f, _)| f.exact(s).to_string());
     let mut out = String::new();

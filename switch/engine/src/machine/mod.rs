@@ -77,7 +77,7 @@ pub struct Machine {
     pub options: Options,
     pub rng: Rng,
     pub trace: Option<Vec<TraceEvent>>,
-    /// The action that set the drop port. Updated only while the trace is on.
+    /// The action that set `egress_spec` to the drop port. Updated only while the trace is on.
     pub drop_port: DropPort,
     /// The packet's time in nanoseconds since the caller's origin.
     pub now: u64,

@@ -185,7 +185,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Implements P4's `setValid`: if the header was not valid, its fields become zero.
+    /// Implements P4's `setValid`. If the header was not valid, its fields become zero, and the packet's length grows
+    /// by the length of the header.
     #[inline(never)]
     pub fn set_valid(&mut self, p: &Program, s: &mut Slots, header: usize) {
         if !p.phv.is_valid(s, header) {

@@ -7,7 +7,8 @@ use crate::layout::{FieldRef, Slots};
 use crate::phv::low;
 use crate::program::Program;
 
-/// The maximum number of fields of a transition key that are compared without using the reused key buffer.
+/// A transition key of up to this many fields of one word each is built on the stack; other keys are built in
+/// [`Machine::key`].
 const MAX_FIELDS: usize = 4;
 
 impl Machine {

@@ -50,7 +50,8 @@ pub struct TableState {
     pub miss: MissState,
     /// A reused buffer for the key of the packet.
     pub key: Vec<u64>,
-    /// Whether entries may be changed although the program declares constant entries.
+    /// Whether the entries that the program declares may be changed, because they are P4's `entries`, not `const
+    /// entries` ([`open_entries`](crate::Engine::open_entries)).
     pub open: bool,
     /// Whether entries have a direct counter, a direct meter or an idle timeout.
     pub has_direct_state: bool,
@@ -76,7 +77,8 @@ impl TableState {
         table
     }
 
-    /// Writes the result of a miss to the places from which machine code reads it.
+    /// Stores the result of a miss in the first element of `by_entry`, and this element's address in `first`, for
+    /// machine code.
     pub(super) fn publish_miss(&mut self) {
         let miss = self.on_miss();
         match self.by_entry.first_mut() {

@@ -15,7 +15,8 @@ pub struct DropPort {
     running: Option<u32>,
     /// Whether `egress_spec` was the drop port when the action `running` started.
     chosen: bool,
-    /// The action that set `egress_spec` to the drop port; `None` if the pipeline started with this value.
+    /// The action that last set `egress_spec` to the drop port; `None` if the field had this value when the pipeline
+    /// started.
     since: Option<u32>,
 }
 
