@@ -43,7 +43,10 @@ def own() -> Iterator[descriptor_pb2.FileDescriptorProto]:
 
 
 def message_facts(message: descriptor_pb2.DescriptorProto, prefix: str) -> Iterator[tuple[str, object]]:
-    """Yield the facts that determine the wire format of a message, each with its full name."""
+    """Yield what determines the wire format of a message: the message, its fields, and its nested messages and enums.
+
+    Each item is a full name with a value to compare, for a field its number, label, type and oneof.
+    """
     name = f"{prefix}.{message.name}"
     yield name, "message"
     for field in message.field:
@@ -58,14 +61,14 @@ def message_facts(message: descriptor_pb2.DescriptorProto, prefix: str) -> Itera
 
 
 def enum_facts(enum: descriptor_pb2.EnumDescriptorProto, prefix: str) -> Iterator[tuple[str, object]]:
-    """Yield the values of an enum, each with its full name."""
+    """Yield an enum and its values: full names, each with what is to be compared."""
     yield f"{prefix}.{enum.name}", "enum"
     for value in enum.value:
         yield f"{prefix}.{enum.name}.{value.name}", value.number
 
 
 def contract(files: Iterable[descriptor_pb2.FileDescriptorProto]) -> dict[str, object]:
-    """Return all facts that determine the wire format of P4Runtime's packages, by full name."""
+    """Return, by full name, what determines the wire format of P4Runtime's packages: messages, enums and RPCs."""
     facts: dict[str, object] = {}
     for file in files:
         if file.package not in PACKAGES:
@@ -86,7 +89,7 @@ def contract(files: Iterable[descriptor_pb2.FileDescriptorProto]) -> dict[str, o
 
 
 def test_both_speak_the_same_messages() -> None:
-    """No message or field is missing, different or additional in the switch."""
+    """No message, field, enum value or RPC is missing, different or additional in the switch."""
     theirs, ours = contract(official()), contract(own())
     assert len(theirs) > 400
     assert ours == theirs

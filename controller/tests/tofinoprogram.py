@@ -9,7 +9,7 @@ from sluice.switch.pipeline import INFO, artefacts
 
 
 def write(folder: Path) -> Path:
-    """Write the placeholder files into `folder` in the layout of p4c; return the folder."""
+    """Write P4Info, placeholder files and a sluice.conf that names them into `folder`, as p4c does; return it."""
     (folder / "pipe").mkdir(parents=True)
     (folder / INFO).write_text((artefacts() / "tofino" / INFO).read_text())
     (folder / "bfrt.json").write_text('{"tables": []}')

@@ -22,7 +22,7 @@ class TokenBucket:
             self.setting, self.tokens = setting, float(setting.burst) if setting else 0.0
 
     def admit(self, wanting: int) -> int:
-        """Return how many of `wanting` requests, which arrive within one step, are admitted."""
+        """Simulate one step, in which `wanting` requests arrive; return the number of admitted requests."""
         if self.setting is None:
             return wanting
         self.tokens += self.setting.rate * self.seconds

@@ -182,10 +182,12 @@ pub fn watch_is_deprecated() -> Fault {
     Fault::unimplemented("watch is deprecated; use watch_port")
 }
 
-/// Decodes a member's weight and checks it against the profile's rules.
+/// Decodes a member's weight and checks it against the profile's rules. In a profile without weights, the message must
+/// have the weight 0, and every member gets the weight 1.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a weight that the profile does not allow.
+/// `INVALID_ARGUMENT` for any other weight in such a profile, and otherwise for a weight that is not positive or is
+/// above the profile's maximum.
 pub fn decode_weight(profile: &ProfileBinding, weight: i32) -> Outcome<u32> {
     if profile.weights_disallowed {
         return match weight {

@@ -74,7 +74,8 @@ pub trait Backend: Send + Sync + 'static {
         request: p4::WriteRequest,
     ) -> impl Future<Output = Result<Vec<Outcome>, Status>> + Send;
 
-    /// Reads the entities that match the patterns. The result has one outcome for each pattern.
+    /// Reads the entities that match the patterns. Returns them in a compact form, from which the service builds
+    /// messages, and one outcome for each pattern.
     ///
     /// # Errors
     /// The status that refuses all patterns of the request.
@@ -94,8 +95,8 @@ pub trait Backend: Send + Sync + 'static {
         config: Option<p4::ForwardingPipelineConfig>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
-    /// Calls `view` with the forwarding pipeline config that control requests address, and returns the result of
-    /// `view`. Returns `None` if there is no program.
+    /// Calls `view` with the forwarding pipeline config to which reads and writes apply: that of the saved program, or
+    /// if no program is saved, of the running one. Returns the result of `view`; `None` if there is no program.
     ///
     /// # Errors
     /// `UNAVAILABLE` while the backend cannot determine which program runs. `None` would be wrong then, because a

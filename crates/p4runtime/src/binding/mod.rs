@@ -48,7 +48,8 @@ pub struct Binding {
     pub packet_in: Option<PacketHeader>,
     /// The `packet_out` header of packets from the controller; `None` if the program declares none.
     pub packet_out: Option<PacketHeader>,
-    /// The types of P4Info, with the names that translated values have for controllers.
+    /// The types of P4Info. For a type that is translated to strings, also the strings by which controllers name its
+    /// values.
     pub types: Types,
     table_ids: HashMap<TableId, u32>,
     digest_ids: HashMap<DigestId, u32>,
