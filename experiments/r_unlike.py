@@ -19,8 +19,8 @@ from topo.plan.network import PoolPlan, pool_of
 CAPACITY, COST = "ten servers of unlike capacity", "requests of unlike cost"
 CASES = (CAPACITY, COST)
 CPUS = {CAPACITY: (0.0125,) * 4 + (0.025,) * 3 + (0.05,) * 3, COST: (0.025,) * 10}
-"""CPU shares of the servers in the proportions of the experiment `sim-unlike`. They are so small that ten servers leave
-most of a core free."""
+"""CPU limit of each server as a share of a core, in the proportions of the experiment `sim-unlike`. The limits are so
+small that the ten servers together leave most of a core free."""
 RATES_PER_S = {CAPACITY: 80.0, COST: 32.0}
 """Requests per second. At about 3 ms of CPU time per request, the loads need about 0.8 of the servers' CPU time, so no
 server is overloaded."""
@@ -78,8 +78,8 @@ def asked_for(count: int, heavy_share: float) -> list[str]:
 
 @contextmanager
 def place(group: str, say: Say) -> Generator[Measure]:
-    """Open a lab with ten servers, new so that it has no ratios and queues of earlier runs; yield the measuring
-    function."""
+    """Open a new lab with ten servers, and yield the measuring function. The lab is new so that no ratios and queues
+    remain from earlier runs."""
     case, name, _ = group.split("/")
     plan = pool_of(CPUS[case])
     with pool(VARIANTS[name].open(say, plan)) as web_pool:

@@ -17,7 +17,8 @@ class Course:
     """Measures of the course of one server's ratio (share of the new connections)."""
 
     settled_s: float
-    """Time in seconds after which the ratio remains near `level`; infinite if it is in the last third of the course."""
+    """Time in seconds after which the ratio remains near `level`; infinite if this time is in the last third of the
+    course."""
     level: float
     """Mean ratio over the last third of the course."""
     swing: float
@@ -47,6 +48,7 @@ def course(times: Sequence[float], ratios: Sequence[float], near: float = NEAR) 
 
 
 def reversals(ratios: Sequence[float]) -> float:
-    """Return the share of steps that reverse the direction of the last change; 0 without steps."""
+    """Return the share of the steps from one ratio to the next whose direction is opposite to the previous change.
+    Steps without a change count as steps, but not as changes. The share is 0 without steps."""
     moves = [after > before for before, after in pairwise(ratios) if after != before]
     return sum(after != before for before, after in pairwise(moves)) / max(1, len(ratios) - 1)

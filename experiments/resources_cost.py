@@ -63,7 +63,8 @@ Cells = Mapping[Register, NDArray[np.uint64]]
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: decisions alone and the whole loop, each for every number of servers."""
+    """Return the points to measure for every number of servers: the decision alone while every cap changes, and the
+    whole loop while every cap or few caps change."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -115,8 +116,8 @@ class Load:
         """Return the switch's register cells at the end of a round.
 
         With EVERY, the bytes in flight of every transfer change in each round, and are 0 for an eighth of the
-        transfers, which is another eighth in each round. With FEW, the bytes in flight of one transfer in a hundred
-        change in each round.
+        transfers, which is another eighth in each round. With FEW, one transfer in a hundred, another in each round,
+        has bytes in flight that differ from its constant number in the other rounds.
         """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]
@@ -229,7 +230,8 @@ def _parts(world: World) -> tuple[ResourcesView, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The runs of one size: numbers of servers and slots, and whether all or few caps change."""
+    """The repeated runs of one load: what is measured (DECIDE or WHOLE), the numbers of servers and slots, and whether
+    every cap or few caps change (EVERY or FEW)."""
 
     what: str
     servers: int

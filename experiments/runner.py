@@ -36,9 +36,10 @@ def missing(
     again: bool = False,
     coming: Collection[str] = (),
 ) -> list[Point]:
-    """Return the points to measure (with `again`, all points of the form), each with its estimated seconds.
+    """Return the points of the form (quick or full) that the store does not contain; with `again`, all its points.
 
-    `coming` are the names of the lab runs that other experiments will have made before this experiment begins.
+    Points whose lab run needs only to be read have the seconds of reading as their estimate. `coming` are the names of
+    the lab runs that other experiments will have made before this experiment begins.
     """
     points = [point for point in experiment.points(quick) if again or not store.has(point)]
 

@@ -31,7 +31,8 @@ HALF = 280
 """Budget in KB for all connections together: about half of the smallest sufficient budget of the sharing method EQ."""
 ROUNDS: Mapping[str, int] = {EQ: 5, ABT: 5, SABT: 5}
 QUICK_ROUNDS: Mapping[str, int] = {EQ: 4, ABT: 2, SABT: 4}
-"""Rounds in the quick form by sharing method; in each round the compared methods run one after the other."""
+"""Number of runs with the budget HALF by sharing method, in the full and in the quick form. A round has one run of each
+method that has runs left, one after the other."""
 FIXED_KB = (16, 64)
 SECONDS, QUICK_SECONDS, QUICK_LONG = 60.0, 20.0, 40.0
 """Seconds of the runs. QUICK_LONG is for the quick form's run of plain Linux, with which the other runs are
@@ -41,8 +42,11 @@ OF_EQ, OF_ABT, SUM_OF_ABT = 0.85, 1.05, 0.98
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: plain Linux, fixed shares, and budgets with every sharing method. Comparisons at
-    HALF run in rounds, so that the compared methods run at nearly the same time."""
+    """Return the points to measure: plain Linux, and the sharing methods with several budgets; in the full form also
+    fixed shares.
+
+    The methods of CURVES run with the budget HALF in rounds, so that the compared methods run at nearly the same time.
+    """
     if quick:
         plans = [(PLAIN, 0, QUICK_LONG), *((how, HALF, QUICK_SECONDS) for how in (STEADY, PAPER))]
         plans += [(how, kb, QUICK_SECONDS) for how, budgets in QUICK_BUDGETS.items() for kb in budgets]
@@ -70,7 +74,11 @@ def points(quick: bool) -> Sequence[Point]:
 
 
 def send(how: str, kb: int) -> Mapping[str, object] | None:
-    """Return the `send` option of the service for a sharing method and a budget in KB; None for plain Linux."""
+    """Return the `send` option of the service for a sharing method; None for plain Linux.
+
+    `kb` is the budget of all connections in KB of 1,000 bytes; for FIXED, the share of each connection in KB of 1,024
+    bytes.
+    """
     if how == PLAIN:
         return None
     if how == FIXED:
@@ -107,11 +115,11 @@ def _rates(records: Sequence[Record]) -> Rates:
 
 
 def least_kb(curve: Sequence[tuple[int, float]], most: float) -> float:
-    """Return the budget in KB at which connections of one loss rate reach the share ENOUGH of the rate ``most``.
+    """Return the budget in KB at which the rate of some connections reaches the share ENOUGH of the rate ``most``.
 
-    ``curve`` has pairs of budget and rate; NaN if it is empty or ``most`` is not above 0. The rate of a TCP sawtooth
-    with a bounded window follows erf(budget / scale) to a few percent; fitting the scale by least squares removes the
-    noise of single runs.
+    ``curve`` has pairs of budget in KB and rate. The result is NaN if ``curve`` is empty or ``most`` is not above 0.
+    The rate of a TCP sawtooth with a bounded window follows erf(budget / scale) to a few percent; fitting the scale by
+    least squares removes the noise of single runs.
     """
     if not curve or not most > 0:
         return math.nan

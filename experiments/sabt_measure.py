@@ -149,7 +149,8 @@ def _counts(
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table of all paths, and the goals."""
+    """Report a table of all paths, a table of timeouts and probes as the kernel and the switch counted them, and the
+    goals."""
     again = _counts(records, ("switch", "again"), ("again",), 1)
     traced = _counts(records, ("switch", "again"), ("tcptrace", "again"), 1)
     events = _counts(records, ("switch", "losses"), ("captured", "events"), LEAST_EVENTS)

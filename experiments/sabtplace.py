@@ -20,7 +20,10 @@ class CapturedPlace(TransfersLab):
     """The lab of measured transfers with a packet capture at the server."""
 
     def captured(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Return the records of switch, kernel and capture for each connection, and the kernel's total counts."""
+        """Run the lab's transfers for ``seconds``, and capture the packets.
+
+        Return the records of switch, kernel, capture and tcptrace for each connection, and the kernel's total counts.
+        """
         capture = self.directory / "sent.pcap"
         options = ["-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture)]
         recorder = self.start("tcpdump", ["tcpdump", *options, f"tcp and host {SERVER.address}"], SERVER.name)
