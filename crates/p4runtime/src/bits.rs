@@ -72,12 +72,12 @@ pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     bytes.split_off(redundant)
 }
 
-/// Returns the number of bytes that contain `width` bits.
+/// Returns the least number of bytes that can contain `width` bits.
 pub fn bytes_of(width: u32) -> usize {
     width.div_ceil(8) as usize
 }
 
-/// Returns a value of `width` bits that are all one, in `ceil(width / 8)` bytes.
+/// Returns `ceil(width / 8)` bytes of which the low `width` bits are one and the others zero.
 pub fn ones(width: u32) -> Vec<u8> {
     let mut value = vec![0xff; bytes_of(width)];
     if let (Some(first), spare @ 1..) = (value.first_mut(), (8 - width % 8) % 8) {
@@ -86,7 +86,8 @@ pub fn ones(width: u32) -> Vec<u8> {
     value
 }
 
-/// Returns a value of `width` bits whose first `prefix` bits are one, in `ceil(width / 8)` bytes.
+/// Returns a value of `width` bits whose `prefix` most significant bits are one, in `ceil(width / 8)` bytes. The other
+/// bits are zero.
 pub fn prefix_mask(prefix: u32, width: u32) -> Vec<u8> {
     let mut bits = BitWriter::default();
     bits.push(&ones(prefix), prefix);

@@ -29,9 +29,9 @@ pub struct ProfileBinding {
     pub max_group_size: u32,
     /// Whether `max_group_size` limits the number of members; otherwise it limits the sum of their weights.
     pub size_counts_members: bool,
-    /// Highest weight of a member if `size_counts_members` is true; 0 if unlimited.
+    /// Highest weight of a member; 0 if unlimited, which it always is if `size_counts_members` is false.
     pub max_member_weight: u32,
-    /// Whether a member of a group must have no weight.
+    /// Whether the weights of a group's members must be 0 in messages, because all members count equally.
     pub weights_disallowed: bool,
 }
 
@@ -204,7 +204,7 @@ pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<Counter
     )
 }
 
-/// Resolves the indirect meters of P4Info.
+/// Resolves the indirect meters of P4Info. Fails for single-rate meters, which v1model lacks.
 pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBinding> {
     Objects::bind(
         &info.meters,

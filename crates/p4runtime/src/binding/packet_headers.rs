@@ -108,7 +108,8 @@ fn difference<'f>(fields: &'f [PacketField], widths: &[u32]) -> Option<(&'f Pack
     pairs.find(|(field, width)| field.sdn.is_none() && field.width != *width)
 }
 
-/// Sets the widths of the fields with translated types to the widths in the program's header.
+/// Sets the widths of the fields with translated types, which P4Info lacks, to the widths in the program's header.
+/// `headers` are the results of [`candidates`]. Fails if there is none, or if their widths differ.
 fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<(), BindError> {
     let names = || fields.iter().map(|field| &field.name[..]).collect::<Vec<_>>().join(", ");
     let malformed = |what: &str| {
@@ -150,8 +151,8 @@ impl Binding {
 }
 
 impl PacketHeader {
-    /// Returns the bytes of the header, built from the metadata of a packet-out. An omitted field is zero, as on
-    /// `simple_switch_grpc`, because ONOS omits padding fields.
+    /// Returns the bytes of the header, built from the metadata of a packet-out. An omitted field is zero rather
+    /// than an error, because ONOS omits padding fields; `simple_switch_grpc` does the same.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a field that is unknown, repeated or too wide.

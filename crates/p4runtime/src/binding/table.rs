@@ -125,7 +125,8 @@ pub fn bind_action(
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
 
-/// Sets the widths of the parameters with translated types to the widths in the program.
+/// Sets the widths of the parameters with translated types, which P4Info lacks, to the widths in the program. The names
+/// that the switch assigns to values of these types then fit the widths too.
 pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &impl Compiled) {
     for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
         let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);
@@ -279,7 +280,7 @@ pub fn bind_key(fields: &[p4info::MatchField], types: &Types, place: &str) -> Re
     fields.iter().map(bind).collect()
 }
 
-/// Returns a width in bits, which P4Info stores as a signed number.
+/// Returns a width of P4Info, a signed number of bits, as an unsigned number. Fails for a width that is not positive.
 pub fn width(bits: i32, place: &str, field: &str) -> Result<u32, BindError> {
     u32::try_from(bits)
         .ok()
