@@ -32,8 +32,10 @@ SEED = 1
 
 
 def errors(packets: Packets, settled_s: float) -> list[float]:
-    """Return the estimate's relative errors: after each packet that is at least ``settled_s`` seconds later than the
-    first packet, and in any case after the last."""
+    """Return the relative errors of the switch's estimate against the exact estimate.
+
+    There is an error for each packet at least ``settled_s`` seconds after the first packet, and always for the last.
+    """
     cell = last = 0
     content, front = 0.0, packets[0][0]
     relative_errors: list[float] = []
@@ -52,8 +54,8 @@ def errors(packets: Packets, settled_s: float) -> list[float]:
 
 
 def steady(source: random.Random, rate: float, size: int) -> Packets:
-    """Return packets of equal size at a mean rate (bit/s), with intervals that vary by half, for eight windows or
-    more."""
+    """Return packets of ``size`` bytes at a mean rate in bit/s, for at least eight windows. The intervals between
+    packets are 0.5 to 1.5 times the mean interval."""
     interval = 8 * size / rate
     time = source.random()
     packets: Packets = []
@@ -97,7 +99,10 @@ def response(source: random.Random, size: int, rtt_s: float) -> Packets:
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of traffic, with the estimator's errors in percent."""
+    """A kind of traffic, with the estimator's errors in percent.
+
+    `x` is the quantity on the horizontal axis: rate (steady), mean pause (on/off) or size (response).
+    """
 
     family: str
     label: str

@@ -149,7 +149,11 @@ class Slot:
         return packet
 
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of the registers splice_turn_*, which store who translates a connection."""
+        """Execute the stateful unit of the registers splice_turn_*.
+
+        A turn below `SPLICED` is the number of the agent that translates a connection. From `SPLICED` on, the switch
+        translates it; the turn then also contains the windows' shift and the agent that ordered it.
+        """
         if action == "do_read":
             fields["turn"] = self.turn
         elif action == "do_begin":

@@ -1,4 +1,4 @@
-"""Checks that the errors of the switch's response rates stated in the documentation match the measured errors."""
+"""Checks that the measured errors of the switch's response rates are within the bounds that the documentation gives."""
 
 from math import inf
 

@@ -63,7 +63,7 @@ class Settings:
         )
 
     def balance(self, mode: str) -> Balance:
-        """Return the balancing options of a phase in a mode."""
+        """Return the options for a phase in which the controller balances in the mode `mode`."""
         return Balance(mode, self.period_s, self.period_s * self.intervals)
 
 

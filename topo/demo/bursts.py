@@ -32,7 +32,7 @@ class Bursts:
     say: Callable[[str], None]
 
     def equal_split(self, rate_per_s: float) -> Burst:
-        """Offer a burst at the ratios in force; print and return its result."""
+        """Offer a burst at the ratios in force, which must be equal; print and return its result."""
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds), self.handshakes)
         half, end = phase.started + self.seconds / 2, phase.started + self.seconds
         middle = min(
@@ -51,7 +51,8 @@ class Bursts:
         return burst
 
     def mean_without_loaded_ms(self, rate_per_s: float) -> float:
-        """Offer a burst while the loaded server is drained; return the mean connect time in milliseconds."""
+        """Offer a burst of half the usual duration while the loaded server is drained; return the mean connect time in
+        milliseconds."""
         self.lab.controller.drain(self.loaded, drain=True)
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds / 2), self.handshakes)
         self.lab.controller.drain(self.loaded, drain=False)

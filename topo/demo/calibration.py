@@ -10,13 +10,13 @@ from topo.testbed.errors import SetupError
 from topo.testbed.nodes import ProcessSwitch
 
 RATES_PER_S = (120.0, 160.0, 210.0, 280.0)
-"""Connections per second that are tried in turn. Lower rates are not steady enough: in ten demos, the loaded server
-answered between 29 and 91 pages/s under an equal split, and this rate changed within tens of seconds. In two of the
-demos bursts of 60/s overloaded the server, but the load of 90/s that followed did not."""
+"""Connections per second that are tried, lowest first. At lower rates a burst may overload the loaded server although
+the load that follows does not. In two of ten demos, bursts of 60/s did and the load of 90/s did not: under an equal
+split the server answered between 29 and 91 pages/s, and this rate changed within tens of seconds."""
 
 EQUAL_MEAN_MS = 250.0
-"""Least mean connect time, in milliseconds, of an equal split that overloads a server. It is well above the 100 ms that
-the demo's check requires."""
+"""A server counts as overloaded under an equal split if the mean connect time is at least this many milliseconds. It is
+well above the 100 ms that the demo's check requires."""
 
 LOADED_R = 1.0
 """Least R of the loaded server; at R = 1 it receives twice the SYNs that it answers. A higher rate does not always

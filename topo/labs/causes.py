@@ -5,9 +5,9 @@
    delays the packets it sends by their network's distance       ..
  10.120.0.0/16: no hosts                    bottleneck           5 --- 10.0.14.1 s4
 ```
-In every run the controller has its default configuration, except that the second look is off, as in the simulation.
-With the second look a slow server would receive only as many connections as it can serve. It would lose no SYN, so the
-run would show no failure.
+In every run the controller has its default configuration, except that the switch does not draw a second server for a
+SYN to compare both servers' open connections; nor does the simulation. With that comparison a slow server would receive
+only as many connections as it can serve. It would lose no SYN, so the run would show no failure.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from topo.testbed.network import SWITCH, NamespaceNetwork
 from topo.testbed.processes import Process
 
 ONSET_S, RAMP_S, END_S = 24.0, 5.0, 84.0
-"""Time of the failure's onset, duration of the crowd's rise, and end of the run, in seconds. Production mode decides
-after two windows of 4 s. The time after the onset is nearly as long as in the simulation: alarms came up to 28 s after
-the onset."""
+"""Time of the failure's onset, duration of the crowd's rise, and end of the run, in seconds. Before the
+onset, production mode needs two windows of 4 s for its first decision. After it, alarms came up to 28 s later, so the
+run lasts nearly as long as in the simulation."""
 LEAD_S = 1.5
 """Seconds that the clients need to start and to read their request logs."""
 WEB = f"{VIP}:{WEB_PORT}"

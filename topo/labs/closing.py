@@ -78,8 +78,8 @@ class ClosingLab(ClosingNetwork):
 
 
 def ended(pages: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of connections that the switch had closed before their user's next request, by the user's
-    address.
+    """Return by user's address the number of connections that the switch closed before the user's next request reached
+    it: the user noticed the closing before the request, or the request crossed the FIN.
 
     `pages`: the output of the users' program (`topo.load.client.Pages`).
     """
@@ -88,8 +88,11 @@ def ended(pages: Mapping[str, Any]) -> dict[str, int]:
 
 
 def expected_races(pages: Mapping[str, Any], think_s: float) -> float:
-    """Return the expected number of requests that cross a FIN on the way. A closed connection contributes its round
-    trip divided by the mean thinking time."""
+    """Return the expected number of requests that cross a FIN on the way.
+
+    A closed connection contributes the probability that its user's request falls into the round trip of the FIN: the
+    round trip time divided by the mean thinking time `think_s`, both in seconds.
+    """
     connect_s = {source: pages["connect_s"][source] / count for source, count in pages["connected"].items()}
     return math.fsum(count * connect_s[source] / think_s for source, count in ended(pages).items())
 
