@@ -106,7 +106,7 @@ impl Frame {
     ///
     /// # Safety
     /// Only machine code that received this frame may call a function that calls this method. The references must be
-    /// dropped before the next call.
+    /// dropped before this method is called again for the frame.
     unsafe fn parts<'a>(frame: *mut Frame) -> Parts<'a> {
         // SAFETY: the referenced values are borrowed for the whole run of machine code, and nothing else uses them
         // meanwhile.
@@ -258,14 +258,16 @@ mod clmul {
     }
 }
 
-/// Returns the one's complement sum of the bytes after the parsed headers.
+/// Returns the one's complement sum of the bytes after the parsed headers, not yet folded to 16 bits (see
+/// [`sum_words`]).
 unsafe extern "C" fn sum_payload(frame: *mut Frame) -> u64 {
     // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { machine, data, .. } = unsafe { Frame::parts(frame) };
     sum_words(data.get(machine.position..).unwrap_or(&[]))
 }
 
-/// Returns the one's complement sum of a variable-length field's bytes.
+/// Returns the one's complement sum of a variable-length field's bytes, not yet folded to 16 bits. The field has the
+/// first slot `slot`, and its value occupies up to `limbs` slots.
 unsafe extern "C" fn sum_varbit(frame: *mut Frame, slot: u64, limbs: u64) -> u64 {
     // SAFETY: only machine code calls this function; it passes its own frame, which nothing else borrows
     let Parts { slots, .. } = unsafe { Frame::parts(frame) };

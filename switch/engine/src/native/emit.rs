@@ -43,7 +43,7 @@ pub struct Fun<'a, 'b> {
     pub frame: Value,
     pub slots: Value,
     pub machine: Value,
-    /// Slots that are stored in registers, because no code outside of this function needs their values.
+    /// Slots that are stored in processor registers, because no code outside of this function needs their values.
     pub own: HashMap<Slot, Variable>,
     pub known: Known,
     /// The slots that this function loads from memory.
@@ -66,8 +66,8 @@ pub struct Fun<'a, 'b> {
     /// primitives.
     after: HashMap<For, Block>,
     end_blocks: HashMap<i64, Block>,
-    /// Backward jumps whose fuel check has not been emitted yet. Each element contains the block of the check and the
-    /// target.
+    /// Backward jumps that still need a fuel check: code that counts the jump and ends the run after too many jumps
+    /// ([`Machine::fuel`]). Each element contains the block of the check and the block to which the jump leads.
     pub fuel_checks: Vec<(Block, Block)>,
 }
 
@@ -239,7 +239,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         v
     }
 
-    /// Records that a value loaded from a slot has at most as many bits as values of this slot can have.
+    /// Records that a value that is loaded from or stored in a slot has at most as many bits as values of this slot can
+    /// have.
     pub fn bound_by_slot(&mut self, slot: Slot, v: Value) {
         if let Some(&bits) = self.plan.widths.get(usize::from(slot)) {
             self.has_bits(v, bits.into());
@@ -360,7 +361,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().store(trusted(), v, self.frame, offset as i32);
     }
 
-    /// Emits code that consumes fuel for a backward jump, and that ends the run if no fuel is left.
+    /// Emits a fuel check: code that decrements [`Machine::fuel`] for a backward jump, or ends the run if it is 0.
     pub fn use_fuel(&mut self) {
         let offset = std::mem::offset_of!(Machine, fuel) as i32;
         let fuel = self.b.ins().uload32(trusted(), self.machine, offset);

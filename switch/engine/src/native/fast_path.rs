@@ -1,8 +1,10 @@
 //! The fast path: one function that processes a packet completely. It sets the initial values of the slots, and runs
 //! parser, checksums, ingress, egress and deparser.
 //!
-//! The function continues from stage to stage as long as no special case occurs. In a special case it returns a status
-//! that contains the last stage, and Rust (`crate::pipeline`) continues from there.
+//! The function returns early if a stage fails (parser error, failed assertion, too many backward jumps), if the packet
+//! is dropped or multicast, or if a clone, a digest or another pass is requested. It always returns after ingress if
+//! the program reads a port's backlog. The status contains the last stage, and Rust (`crate::pipeline`) continues from
+//! there.
 
 use std::collections::HashSet;
 
@@ -22,7 +24,8 @@ use crate::program::Program;
 pub struct FastPath<'a> {
     /// The slots that the function must initialize; `None` if the caller initializes all slots.
     pub fresh: Option<&'a [Slot]>,
-    /// The slots that may be read anywhere. The function writes values of the standard metadata only to these slots.
+    /// The slots that any code of the program may read. The function writes values of the standard metadata only to
+    /// these slots.
     pub read: &'a HashSet<Slot>,
     /// Whether the checksum verification (`verify`) and the egress stage (`egress`) have any code.
     pub verify: bool,
@@ -141,8 +144,8 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits a call of a stage. If the stage does not end with `DONE`, the function returns the stage's status plus
-    /// `past`.
+    /// Emits a call of a stage's function. If the stage does not end with `DONE`, the fast path returns the stage's
+    /// status plus `past`.
     fn stage(&mut self, stage: Stage, past: i64) {
         let fuel = self.number(FUEL.into());
         self.b.ins().istore32(super::emit::trusted(), fuel, self.machine, std::mem::offset_of!(Machine, fuel) as i32);

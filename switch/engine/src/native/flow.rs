@@ -81,7 +81,8 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Emits the code that follows the end of an action, of a condition, or of the whole function.
+    /// Emits the code that follows the end of an action, of a checksum's condition, of the deparser's primitives, or of
+    /// the whole function.
     fn end_of_code(&mut self, on_behalf: For) {
         match on_behalf {
             For::Main => {

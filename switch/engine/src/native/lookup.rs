@@ -92,7 +92,8 @@ impl Fun<'_, '_> {
 
     /// Emits the descent from the node of `block` along a word of the key. If the selected chunk has no child, the code
     /// jumps to `ends` with the node and the chunk. If the key differs from the node's path, the code jumps to
-    /// `off_path_block`. After the word's last bit, the code jumps to `next_word` with the child.
+    /// `off_path_block`. After the word's last bit, the code jumps to `next_word` with the child. `next_word` is `None`
+    /// for the key's last word, after whose last bit there is no child.
     fn down(&mut self, word: Value, block: Block, next_word: Option<Block>, off_path_block: Block, ends: Block) {
         self.b.switch_to_block(block);
         let node = self.b.block_params(block)[0];
