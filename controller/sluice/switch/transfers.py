@@ -47,7 +47,8 @@ _CELLS = (
     Register.TRANSFER_FLIGHT,
 )
 _LATER = 4
-"""The largest number of intervals that may begin while the cells are read."""
+"""The largest number of intervals of TRANSFER_FLIGHT (2^INTERVAL_BITS us each) that may begin while the cells are
+read."""
 
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]

@@ -18,9 +18,9 @@ def entries(state: State) -> Iterator[P4TableEntry]:
     """Yield an entry for each server, configured or retired, except absent agents: another agent receives their
     packets.
 
-    If an entry's ``draining`` is set, a new connection does not go to the server merely because the client's address
-    and port still have a pin (an entry in the connection table) to the server, or because the switch remembers the
-    client. The parameter is set for servers that drain, are ejected or retired, and for full servers of groups.
+    An entry's ``draining`` is set for servers that drain, are ejected or retired, and for full servers of groups. Such
+    a server receives new connections at most by a draw of the service's group. The switch then ignores an older pin
+    (entry of the connection table) with the client's address and port, and the server that it remembers for the client.
     """
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),

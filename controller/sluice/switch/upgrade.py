@@ -31,7 +31,8 @@ class Program(Enum):
 
 
 async def ensure_program(session: Session, *, may_end_connections: bool) -> Program:
-    """Make the switch run the session's program. Raises SwitchError, in which case nothing has changed.
+    """Make the switch run the session's program. Raises SwitchError; if the switch refuses the program, or its
+    connections would end without permission, nothing has changed.
 
     ``may_end_connections``: allows a replacement of another version even if the switch's connections end.
     """

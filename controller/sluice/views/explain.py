@@ -221,7 +221,11 @@ def server_name(world: World, number: int) -> str:
 
 
 def limits(world: World, service: Service) -> list[dict[str, Any]]:
-    """Return the token buckets that a new connection must pass, in order."""
+    """Return the token buckets that may refuse a new connection to a service.
+
+    These are the service's own bucket (``admission``), that of its address (``destination``), and a second one of its
+    address for remembered clients that the first refused (``returning``).
+    """
     state = world.state()
     shown: list[dict[str, Any]] = []
     own = admitted(state).get(service.id)

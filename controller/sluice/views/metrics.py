@@ -52,7 +52,8 @@ class StatusCollector(Collector):
 
 
 def families(shown: dict[str, Any]) -> Iterator[Metric]:
-    """Yield every metric of a status from ``status.gather``; for an empty status, only ``sluice_up 0``."""
+    """Yield every metric of a status from ``status.gather``; only ``sluice_up 0`` for a status without services, such
+    as that of a backup controller."""
     up = "services" in shown
     yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
     if up:

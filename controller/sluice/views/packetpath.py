@@ -14,11 +14,15 @@ from sluice.replay.capturefile import CaptureFile
 from sluice.switch import copy
 
 _LEAST, _MOST = 14, 9216
-"""The smallest and the largest length of an Ethernet frame, in bytes."""
+"""The smallest and the largest accepted length of a frame, in bytes: an Ethernet header alone, and a jumbo frame."""
 
 
 def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
-    """Send a frame, from FILE or HEX, through a copy of the configuration's switch. Raises Refused, SwitchError."""
+    """Send a frame through a copy of the configuration's switch; return its path as ``copy.trace`` does.
+
+    ``packet``: the name of a capture file, of which the first frame is sent, or hexadecimal digits. ``port``: the port
+    of arrival; None: the port towards the frame's source. Raises Refused, SwitchError.
+    """
     program = programs.find(copy.NAME)
     if program is None:
         raise Refused(programs.missing(copy.NAME))

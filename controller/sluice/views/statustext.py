@@ -61,7 +61,8 @@ def render(status: Mapping[str, Any], width: int | None = 100) -> str:
 
 
 def _moves(service: Mapping[str, Any]) -> str:
-    """Return the counts of connections whose packets reached two servers, as text."""
+    """Return, as text, how many repeated SYNs moved a connection to another server, and how many RSTs servers sent for
+    connections that are not pinned to them; "" if the program does not count these."""
     if service["moved"] is None:
         return ""
     return f"; moved {service['moved']} by a SYN, {service['disowned']} disowned"

@@ -17,7 +17,7 @@ GAP = "  "
 _HANG = "  "
 """The additional indent of a wrapped line's continuation."""
 _LEAST_NAME = 12
-"""The smallest width of a shortened name, in cells: room for five letters at either end."""
+"""The smallest width of a shortened name, in cells: room for its first seven and its last four letters."""
 _WRAPPING = Console(width=80)
 """A console because Rich's wrapping requires one as an argument; nothing is printed to it."""
 

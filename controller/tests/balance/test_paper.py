@@ -38,7 +38,7 @@ def test_healthy_pool_is_left_alone() -> None:
 
 
 def test_published_algorithm_leaves_a_mended_server_starved() -> None:
-    """In paper mode a server that recovers never regains its former share; in production mode it does."""
+    """In paper mode the ratio of a server that has recovered from degradation does not rise again."""
     pool = Pool({1: 400, 2: 400, 3: 60}, offered=600, options=PAPER)
     pool.intervals(40)
     starved = pool.balancer.ratios[3]

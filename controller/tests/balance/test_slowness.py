@@ -80,7 +80,8 @@ def test_samples_alias_with_no_whole_number_of_cycles_a_period() -> None:
 
 
 class Answering:
-    """Three simulated servers that answer every SYN; server 3 keeps its connections open."""
+    """Three simulated servers that answer every SYN, except the server `dead` of `alike`. Tests state the numbers of
+    open connections; with `None`, none are sampled."""
 
     def __init__(self, options: BalanceOptions = OPTIONS) -> None:
         self.balancer = Balancer([Member(i, 1.0) for i in (1, 2, 3)], options)
