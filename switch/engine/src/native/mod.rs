@@ -143,8 +143,8 @@ impl MachineCode {
         let mut read = outside.clone();
         for (stage, reach) in STAGES.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
-                // A slot can be in a register if no other stage uses it, or if no stage reads the slot before writing
-                // it.
+                // A slot can be in a processor register if no other stage uses it, or if no stage reads it before
+                // writing it. Rust must not access the slot, and the slot must not be a constant.
                 (users[slot] == 1 || !exposed(**slot))
                     && p.world.private.has(**slot)
                     && !outside.contains(slot)
@@ -202,8 +202,8 @@ impl MachineCode {
         }
     }
 
-    /// Runs a stage. Returns the result of [`Stage::Verify`], or the headers' length from [`Stage::Deparser`]; for
-    /// other stages the returned number has no meaning.
+    /// Runs a stage. [`Stage::Verify`] returns 0 if no checksum was wrong, and [`Stage::Deparser`] returns the length
+    /// of the headers in bytes. For other stages the returned number has no meaning.
     pub fn run(
         &self,
         stage: Stage,
@@ -221,8 +221,8 @@ impl MachineCode {
         }
     }
 
-    /// Runs a packet received at `port` along the fast path. Without special cases, the fast path covers all steps from
-    /// the initial values to the deparsed headers.
+    /// Runs the fast path for a packet that was received at `port`: all steps from the initial values to the deparsed
+    /// headers. Returns the point at which the fast path ended, which is earlier for example if the packet is dropped.
     #[inline]
     pub fn fast_path(
         &self,
@@ -412,7 +412,7 @@ fn build(
     }
     for stage in STAGES {
         let call = module.declare_func_in_func(ids[stage as usize], &mut context.func);
-        // The called function may be far away in memory: the functions of large programs are not adjacent.
+        // Call by the full address: in a large program the called function may be too far away for a relative call.
         context.func.dfg.ext_funcs[call].colocated = false;
         plan.calls.insert(name(stage), call);
     }

@@ -132,7 +132,8 @@ impl Fun<'_, '_> {
         self.b.ins().sshr(a, amount)
     }
 
-    /// Divides two unsigned values. A division by zero gives 0.
+    /// Divides two unsigned values. Returns the quotient, or the remainder if `rest` is true; a division by zero gives
+    /// 0 for both.
     fn divide(&mut self, a: Value, b: Value, rest: bool) -> Value {
         let zero = self.is_zero(b);
         let zero = self.b.ins().uextend(I64, zero);

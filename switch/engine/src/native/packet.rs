@@ -290,7 +290,8 @@ impl Fun<'_, '_> {
         let mut sum = self.number(0);
         let (words, terms) = self.summed(&group.terms);
         for (slot, bits) in words {
-            // Add the two halves of the word separately, so that the sum needs no carry.
+            // Add the two 32-bit halves of the word separately, so that the sum of a narrow group cannot overflow 64
+            // bits.
             let v = self.get(slot);
             let v = self.masked(v, bits);
             let (high, low) = (self.b.ins().ushr_imm(v, 32), self.b.ins().band_imm(v, 0xffff_ffff));
@@ -307,7 +308,8 @@ impl Fun<'_, '_> {
         group.valid.map_or(sum, |valid| self.if_valid(valid, sum))
     }
 
-    /// Emits the sum of a variable-length field. In most packets this field is empty or absent.
+    /// Emits the sum of a variable-length field. The code calls Rust for the sum only if the field is not empty and its
+    /// header is valid; in most packets it is not.
     fn tail(&mut self, slot: Slot, limbs: usize, valid: Option<Slot>) -> Value {
         let sum = self.b.declare_var(I64);
         let zero = self.number(0);

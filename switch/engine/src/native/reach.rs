@@ -40,9 +40,9 @@ struct Uses {
 /// All places that a function of machine code can reach from its starts.
 #[derive(Default)]
 pub struct Reach {
-    /// The places in depth-first order: each place follows a place from which it can be reached.
+    /// The places in depth-first order: each place, except the starts, follows a place from which it can be reached.
     pub order: Vec<Place>,
-    /// For each place, the number of places from which it is reached.
+    /// For each place, the number of jumps that lead to it, plus 2 for a start.
     pub ways: HashMap<Place, u32>,
     /// The slots that machine code itself reads or writes.
     pub inside: HashSet<Slot>,

@@ -9,7 +9,8 @@ use crate::layout::Slot;
 pub struct Effects {
     pub reads: Vec<Slot>,
     pub writes: Vec<Slot>,
-    /// Whether the instruction may read any slot, or the run may end at the instruction.
+    /// Whether the instruction may read any slot. Also true if the run may end at the instruction, because any slot may
+    /// be read afterwards.
     pub reads_all: bool,
     pub writes_all: bool,
     /// Whether the instruction has no effect except writing the slots in `writes`.

@@ -1,4 +1,5 @@
-//! Facts about the values of slots. The facts are true at one place of the code.
+//! What is known about the values of slots at one point of the code: equal and different values, results of
+//! computations, and widths.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +8,7 @@ use crate::code::Op;
 use crate::dataflow::World;
 use crate::layout::{Slot, mask64};
 
-/// The maximum number of computed values that are recorded.
+/// The maximum number of computations that are recorded at one point. Each write to a slot scans all of them.
 const MAX_COMPUTED: usize = 256;
 
 #[derive(Debug, Clone, Default)]
@@ -100,7 +101,8 @@ impl Facts {
         }
     }
 
-    /// Records that both slots have equal values from here on. The fact is recorded only if one of them is a constant.
+    /// Records that both slots have equal values from here on, if exactly one of them is a constant. Otherwise does
+    /// nothing.
     pub fn same(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         match (world.constants.contains_key(&a), world.constants.contains_key(&b)) {

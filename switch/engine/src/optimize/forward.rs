@@ -51,7 +51,8 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
         }
     }
     for &root in &graph.roots {
-        // The block is entered from outside, where no facts are known.
+        // The block is also entered from outside, where no facts are known. This path stays pending, so the block is
+        // analyzed without facts.
         pass.entries[root].pending += 1;
     }
     for (i, &b) in order.iter().enumerate() {
