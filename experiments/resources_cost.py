@@ -116,8 +116,8 @@ class Load:
         """Return the switch's register cells at the end of a round.
 
         With EVERY, the bytes in flight of every transfer change in each round, and are 0 for an eighth of the
-        transfers, which is another eighth in each round. With FEW, one transfer in a hundred, another in each round,
-        has bytes in flight that differ from its constant number in the other rounds.
+        transfers, which is another eighth in each round. With FEW, every transfer has a constant number of bytes in
+        flight, except one transfer in a hundred (another hundredth in each round), which has a random number.
         """
         slot = np.arange(self.slots, dtype=np.uint64)
         owner = np.array(servers, np.uint64)[(slot % np.uint64(self.servers)).astype(np.int64)]

@@ -27,8 +27,8 @@ from topo.testbed.nodes import switch_kind
 SEEDS_A_RUN = 5
 """Number of simulations for each lab run of the demo; the seeds differ between lab runs."""
 REPETITIONS, DEMO_REPETITIONS = 3, 6
-"""Repetitions of the runs of other experiments, and of the demo. The demo has more, because its figures under R depend
-on the few seconds in which a queue is full."""
+"""Repetitions of the lab runs that other experiments make (Fig. 5, production mode and crowds), and of the demo. The
+demo has more repetitions, because its connect time under R depends on the few seconds in which a queue is full."""
 KINDS = {"crowd": "scenario", "fig5": "fig5", "unlike": "unlike"}
 """Kinds of points except the demo, each with the parameter that only points of this kind have."""
 DEMO_LAB_S, DEMO_SIMULATED_S = 165.0, 5.0
@@ -121,8 +121,8 @@ def demo_figures(phases: Phases) -> dict[str, float]:
 
 
 def _answers(trace: Path) -> list[int]:
-    """Return the number of the loaded server's answers in each interval of the equal split, without the intervals
-    before the load and after it."""
+    """Return the number of the loaded server's SYN-ACKs in each interval (1 s) of the demo's equal split, without the
+    intervals before the load and after the load."""
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     fixed = list(takewhile(lambda row: row["mode"] == "fixed", rows))
     answers = [row["servers"]["s3"]["interval"]["synack"] for row in fixed]
@@ -189,7 +189,7 @@ def _sides(demos: Sequence[Record], name: str) -> tuple[float, float]:
 
 
 def _goals(of: Mapping[str, Sequence[Record]]) -> list[Goal]:
-    """Return the goals of the demo, of Fig. 5, of unequal servers and of crowds, in this order."""
+    """Return the goals of the demo and of Fig. 5, then those of unequal servers and of crowds."""
     demos, figure = of["demo"], of["fig5"]
     return [
         *([_near(demos, "equal_ms", "equal split")] if demos else []),

@@ -60,7 +60,7 @@ def _series(number: int) -> Sequence[Point]:
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `news-lab` whose lab run a point is compared with."""
+    """Return the point of `news-lab` with whose lab run the simulation of `point` is compared."""
     return next(
         point_of_lab for point_of_lab in _series(point.parameters["series"]) if name_of(point_of_lab) == name_of(point)
     )
@@ -115,7 +115,8 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def goals(records: Sequence[Record], scenario: str) -> list[Goal]:
-    """Return the goals that the simulation agrees with the lab in a scenario; each names the crowd that deviates most.
+    """Return the goals that the simulation agrees with the lab in a scenario. A goal names the crowds that miss it, or
+    else the crowd that deviates most.
 
     The alarm under a static limit is left out: runs with a static limit have one interval before the crowd, which is
     too short for a baseline.

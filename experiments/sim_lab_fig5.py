@@ -28,8 +28,8 @@ SIMULATED_S = 3.0
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
-"""The figure of each variant that has a goal. With a second look (choice by load), no SYN is lost, so the connect time
-is negligible and the transfer time is compared instead."""
+"""The figure that the goal of a variant compares, by the variant's name. In production mode with a second look (choice
+by load) no SYN is lost, so the connect time is negligible and the goal compares the transfer time."""
 
 
 def points(number: int) -> list[Point]:
@@ -49,7 +49,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `r-fig5` whose lab run a point is compared with."""
+    """Return the point of `r-fig5` with whose lab run the simulation of `point` is compared."""
     return point_of(r_fig5.EXPERIMENT, point.parameters["fig5"])
 
 
@@ -103,7 +103,8 @@ def tables(records: Sequence[Record]) -> list[Table]:
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
-    """Return the mean over repeated runs of one side (`lab` or `simulated`) of a figure's mean over all rates."""
+    """Compute a figure's mean over all rates for each repetition on one side (`lab` or `simulated`); return the mean of
+    these means."""
     return mean_of(
         [
             sum(runs) / len(runs)

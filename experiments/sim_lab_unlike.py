@@ -51,7 +51,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
 
 
 def _own(point: Point) -> Point:
-    """Return the point of `r-unlike` whose lab run a point is compared with."""
+    """Return the point of `r-unlike` with whose lab run the simulation of `point` is compared."""
     return point_of(r_unlike.EXPERIMENT, point.parameters["unlike"])
 
 

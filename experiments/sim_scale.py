@@ -66,8 +66,12 @@ has settled if it remains within this tolerance, and still falls if it falls by 
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: every pool size in every mode, then several switches. All are repeated with other
-    arrivals, large pools less often."""
+    """Return the points to measure: every pool size with every variant, then SHARED servers behind several switches
+    with every variant except FIXED.
+
+    All are repeated with other arrivals, large pools less often. The quick form has fewer sizes, variants, numbers of
+    switches and repetitions.
+    """
     made: list[Point] = []
     seeds, variants = (QUICK_SEEDS, QUICK) if quick else (SEEDS, tuple(VARIANTS))
     large = LARGE_SEEDS[:1] if quick else LARGE_SEEDS
@@ -109,10 +113,11 @@ def measure(point: Point) -> Values:
 
 
 def values(run: PoolRun) -> Values:
-    """Return connect times in the second half of the run, the loaded servers' final share of connections, the time at
-    which this share settled, and the CPU cost of decisions.
+    """Return connect times and the share of failed connections in the second half of the run, figures of the loaded
+    servers' share of connections, the number of weight changes, and the CPU time of a decision.
 
-    The share is the mean over the switches, relative to an equal split.
+    The loaded servers' share is the mean over the switches, relative to an equal split. Its figures are the final
+    level, the time at which it settled, its variation, and its course.
     """
     late = [connection for connection in run.connections if connection.begun_s >= run.plan.end_s / 2]
     answered = sorted(connection.connect_s for connection in late if connection.connect_s is not None)

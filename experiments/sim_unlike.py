@@ -117,7 +117,9 @@ def measure(point: Point) -> Values:
 
 
 def values(run: PoolRun) -> Values:
-    """Return connect and transfer times in the second half of the run, and the servers' final ratios."""
+    """Return connect and transfer times of the connections that begin in the second half of the run, and the servers'
+    final ratios. Connections that begin in the last GIVEN_UP_S seconds are left out, because the run ends before their
+    outcome is certain."""
     start, end = run.plan.end_s / 2, run.plan.end_s - GIVEN_UP_S
     return {
         **times_between(run, start, end),

@@ -80,7 +80,7 @@ class Store:
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Lock the store against other processes, and read its content again.
+        """Read the store's content again, and lock the store against other processes until the context ends.
 
         Raises StoreError if another process holds the lock.
         """
