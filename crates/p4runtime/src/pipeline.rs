@@ -61,7 +61,8 @@ pub struct Pipeline {
     pub program: Arc<Program>,
     /// The resolved P4Info; `None` when the switch was started with a program but without P4Info.
     pub binding: Option<Binding>,
-    /// The config as the client sent it. Clients can read it.
+    /// The config that a client sent, or that the switch built from its program files at its start. Clients can read
+    /// the config.
     pub config: p4::ForwardingPipelineConfig,
 }
 
@@ -121,7 +122,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns the program with empty state.
+    /// Returns the program in its initial state: tables contain only the entries that the program declares. Clients may
+    /// change these entries in tables that P4Info does not declare const.
     pub fn start(pipeline: Arc<Pipeline>, options: Options) -> Self {
         let mut engine = Engine::new(Arc::clone(&pipeline.program), options);
         for profile in pipeline.binding.iter().flat_map(|binding| binding.profiles.iter()) {

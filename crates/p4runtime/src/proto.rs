@@ -24,7 +24,8 @@ pub mod google {
     }
 }
 
-/// Size in bytes at which a list is continued in a further message. Clients refuse messages above 4 MB by default.
+/// Encoded size in bytes at which a message with several entities or notifications is full; the following ones are sent
+/// in a further message. Clients refuse messages above 4 MB by default.
 pub const LARGE: usize = 1 << 20;
 
 /// The serialised `FileDescriptorSet` of all messages.

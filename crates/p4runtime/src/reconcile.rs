@@ -93,7 +93,8 @@ fn clear_initial_entries(target: &mut Target<'_>) -> Outcome {
     Ok(())
 }
 
-/// Copies the entries of a table, in steps of [`table::ENTRIES_AT_ONCE`] entries.
+/// Copies the entries of a table, in steps of [`table::ENTRIES_AT_ONCE`] entries, and records them in `carried`, so
+/// that their counts and meters are transferred later.
 fn carry_entries(
     reader: &impl StateReader,
     table: &TableBinding,
@@ -149,7 +150,8 @@ fn carry_entry(
 }
 
 /// Copies a table's default action if a controller wrote it and the new program does not declare it constant. Otherwise
-/// the default action that the new program declares remains.
+/// the default action that the new program declares remains. In both cases, records the default entry in `carried`, so
+/// that its counts and meter are transferred later.
 fn carry_default(
     reader: &impl StateReader,
     table: &TableBinding,

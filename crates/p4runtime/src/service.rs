@@ -56,7 +56,7 @@ impl<B: Backend> Service<B> {
         match message.update {
             Some(StreamRequest::Arbitration(bid)) => {
                 // If the switch is in this process, the guard ensures that the primary does not change while a write
-                // runs.
+                // runs. If the backend reaches the switch over a network, the guard has no effect.
                 let _exclusion = self.backend.exclude_writes().await;
                 let was_primary = self.backend.controllers().streams.is_primary(stream);
                 self.backend.controllers().streams.arbitrate(stream, &bid)?;

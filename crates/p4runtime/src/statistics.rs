@@ -7,7 +7,7 @@ use sluice_engine::Drops;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counters of the exchange with controllers, which are never reset.
+        /// Counters of the messages to and from controllers, of updates and of lost packets. They are never reset.
         #[derive(Debug, Default)]
         pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
 
@@ -30,9 +30,9 @@ statistics! {
     /// Packets for the controller, dropped because they had no complete packet_in header or there was no P4Info to
     /// parse it.
     packet_in_malformed,
-    /// Packets from controllers that the switch accepted.
+    /// Packet-outs of controllers, accepted by the switch.
     packet_out,
-    /// Packets from controllers that the switch refused.
+    /// Packet-outs of controllers, refused by the switch.
     packet_out_refused,
     /// Digest lists appended to the queue of a controller.
     digest_lists,
@@ -42,9 +42,10 @@ statistics! {
     idle_notifications,
     /// Idle timeout notifications dropped because there was no primary, or only primaries with full queues.
     idle_notifications_dropped,
-    /// Updates of Write requests that were applied.
+    /// Applied updates of Write requests.
     updates,
-    /// Updates of Write requests that were refused, or reverted because another update of their batch failed.
+    /// Refused updates of Write requests, and updates that were reverted or not attempted because another update of
+    /// their batch was refused.
     updates_refused,
     /// Packets dropped because they arrived while there was no program.
     no_program,

@@ -68,7 +68,8 @@ impl Inbox {
         self.notices.capacity() > 1 && self.notices.try_send(Ok(message)).is_ok()
     }
 
-    /// Queues an event whose encoded length is `bytes`. Returns false if the queue is full.
+    /// Queues an event whose encoded length is `bytes`. Returns false if the queue contains [`EVENTS`] events already,
+    /// or if less than `bytes` of [`EVENT_BYTES`] is free.
     fn queue(&self, bytes: usize, update: impl FnOnce() -> Update) -> bool {
         let room =
             u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.room).try_acquire_many_owned(bytes).ok());
@@ -90,7 +91,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns the reason why no primary received the event; `None` if a primary did.
+    /// Returns the reason why the event was queued for no primary; `None` if it was queued for at least one.
     pub fn loss(self) -> Option<&'static str> {
         match self {
             Self::Queued => None,

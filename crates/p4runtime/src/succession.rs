@@ -36,8 +36,10 @@ pub struct CarriedState {
 }
 
 impl CarriedState {
-    /// Pairs the arrays and digests of the old program with those of the new program that have the same P4Info id. If
-    /// the new program lacks an array whose content is no longer the initial one, the transfer fails later.
+    /// Pairs the arrays and digests of the old program with those of the new program that have the same P4Info id.
+    /// Registers whose cells have another type in the new program are listed by id instead; digests of another type are
+    /// left out. If the new program lacks an array whose content is no longer the initial one, the transfer fails
+    /// later.
     pub fn arrays(old: &Binding, new: &Binding) -> Self {
         let mut carried = Self::default();
         for register in old.registers.iter() {
@@ -97,9 +99,10 @@ fn retype(source: &Source<'_>, target: &mut Target<'_>, id: u32) -> Outcome {
 }
 
 impl Device {
-    /// Makes `next` the running program, and transfers to `next` the state of the program that control requests
-    /// address. Packets run meanwhile, except during the final transfer between two packets. The caller has locked
-    /// `Device::gate`.
+    /// Makes `next` the running program, and transfers to `next` the state of the saved program or, if there is none,
+    /// of the running program. If the config of `next` differs from that program's config only in the cookie, that
+    /// program runs on with the config of `next`. Packets run meanwhile, except during the final transfer between two
+    /// packets. The caller has locked `Device::gate`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` with the name of the first state that cannot be transferred. The old program then continues
@@ -154,8 +157,8 @@ impl Device {
         if let Some(replaced) = &replaced {
             *past = sum(past, &replaced.engine.drops());
         }
-        // The queued digest messages belong to the running program. If `next` replaces the saved program instead,
-        // `carried` has no pairs for the digests of the running program.
+        // The queued digest messages belong to the running program. If there was a saved program, its state was
+        // transferred instead; `carried` has no pairs for the running program's digests, so the messages are discarded.
         self.controllers.digests.lock().rename(if saved.is_some() { &[] } else { &carried.digests });
         MutexGuard::unlock_fair(programs);
         if let Some(old) = saved.as_ref().or(replaced.as_ref()) {
