@@ -21,7 +21,7 @@ use crate::proto::p4::config::v1 as p4info;
 use p4info::p4_new_type_spec::Representation;
 use p4info::p4_new_type_translation::SdnType;
 
-/// Limit on the number of names of one type.
+/// Limit on the number of names that the types with one URI have together.
 const MOST_NAMES: usize = 1 << 18;
 /// Limit on the length of a name, in bytes.
 const LONGEST_NAME: usize = 256;
@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 256;
 /// The form in which controllers read and write the values of a translated type.
 #[derive(Debug, Clone)]
 pub enum Sdn {
-    /// A number of this width in bits.
+    /// A number, with its width in bits in controllers' messages.
     Number(u32),
     /// A name. All types with one URI share the table of names.
     Name(Arc<Names>),
@@ -48,8 +48,8 @@ impl PartialEq for Sdn {
 impl Eq for Sdn {}
 
 impl Sdn {
-    /// Sets the width in bits that names have in the program. For types that share names, the smallest width applies.
-    /// Has no effect on numbers.
+    /// Sets the width in bits of the numbers that represent names in the program. If several types share the names, the
+    /// smallest of their widths applies. Has no effect on a type that is translated to numbers.
     pub fn fit(&self, width: u32) {
         if let Self::Name(names) = self {
             let shared_width = &mut names.table.lock().width;
@@ -57,8 +57,9 @@ impl Sdn {
         }
     }
 
-    /// Returns the width of a number for controllers if it differs from `width`, its width in the program. Entries can
-    /// then match only complete values of the number.
+    /// Returns the width in bits that a translated number has in controllers' messages, if this width differs from
+    /// `width`, the number's width in the program. Entries can match such a number only completely, because prefixes
+    /// and masks of the two widths do not correspond.
     pub fn exact_only_width(&self, width: u32) -> Option<u32> {
         match self {
             Self::Number(sdn) if *sdn != width => Some(*sdn),
@@ -192,13 +193,14 @@ impl Names {
     }
 }
 
-/// Returns the number that a text of decimal digits without leading zeros represents; `None` for any other text.
+/// Returns the number that a text of decimal digits without leading zeros represents; `None` for any other text, and
+/// for a number of more than 64 bits.
 fn decimal(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| digits)
 }
 
-/// The types of P4Info, with the names of the types that are translated to strings.
+/// The types of P4Info, and the names of the values of those types that are translated to strings.
 #[derive(Debug, Default)]
 pub struct Types {
     /// The types in the form in which P4Info declares them.
@@ -270,7 +272,8 @@ impl Types {
         }
     }
 
-    /// Returns the names that were assigned after the checkpoint, in the order of assignment for each URI.
+    /// Returns the names that were assigned after the checkpoint, grouped by URI; the names of a URI are in the order
+    /// of their assignment.
     pub fn assigned_since(&self, checkpoint: &Checkpoint) -> Vec<AssignedName> {
         let mut since = Vec::new();
         for (place, (uri, names)) in self.names.lock().iter().enumerate() {

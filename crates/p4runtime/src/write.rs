@@ -33,7 +33,7 @@ fn operation_and_entity(update: &p4::Update) -> Outcome<(Operation, &Entity)> {
     Ok((operation, entity))
 }
 
-/// Applies one update. A refused update changes nothing, and the names that it introduced are removed.
+/// Applies one update. A refused update changes nothing: the names of translated values that it introduced are removed.
 pub fn apply(target: &mut Target<'_>, update: &p4::Update) -> Outcome {
     let (operation, entity) = operation_and_entity(update)?;
     let before = target.binding.types.checkpoint();
@@ -70,7 +70,7 @@ pub struct AllOrNone<'u> {
     /// The undos of the updates applied so far.
     undos: Vec<Undo>,
     saved: Saved,
-    /// The state of the names before the first update.
+    /// The names of translated values before the first update, to which a reverted batch returns.
     start: Option<Checkpoint>,
     /// The index of the refused update, and the reason for the refusal.
     refused: Option<(usize, Fault)>,

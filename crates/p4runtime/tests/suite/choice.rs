@@ -41,8 +41,10 @@ fn selected(switch: &Switch) -> Vec<u32> {
 async fn an_undone_batch_changes_no_selection() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // In the group's order, the second copy of member 1 follows member 3. The failed batches below delete this copy and
-    // use the free handle, which precedes the handle of member 3. The rollback must restore the order.
+    // A member of weight 2 is in the group twice: by its own handle, and by the handle of a copy. A group is ordered by
+    // handles. While member 2 occupies the low handle, the copy of member 1 receives a handle after that of member 3.
+    // The failed batches below delete this copy, and use the low handle, which is free again. The rollback must restore
+    // the copy's handle.
     controller.insert(member(2)).await;
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     controller.delete(member(2)).await;
@@ -75,7 +77,7 @@ async fn an_undone_batch_changes_no_selection() {
 async fn a_reconciled_program_selects_the_same_members() {
     let (switch, mut controller) = Switch::ready().await;
     prepare(&mut controller).await;
-    // The second copy of member 1 receives the free handle, which precedes the handle of member 3.
+    // Weight 2 gives member 1 a copy. The copy receives the free handle, which precedes the handle of member 3.
     controller.modify(group(1, &[(1, 2), (3, 1)])).await;
     let before = selected(&switch);
     controller.push(Action::ReconcileAndCommit, Some(with_room_for(1000))).await.unwrap();

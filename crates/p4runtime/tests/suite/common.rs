@@ -136,8 +136,8 @@ impl Switch {
         out
     }
 
-    /// Runs the packets that controllers have sent through the program. Returns the frames that leave, each with its
-    /// port.
+    /// Takes the packet-outs that controllers have sent, and runs them through the program. Returns the frames that
+    /// leave, each with its port.
     pub fn packet_outs(&self) -> Vec<(u32, Vec<u8>)> {
         let frames = self.device.take_packet_outs();
         let mut out = Vec::new();

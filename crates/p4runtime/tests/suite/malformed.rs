@@ -64,7 +64,8 @@ async fn send(mut grpc: tonic::client::Grpc<Channel>, method: usize, bytes: Vec<
     Ok(())
 }
 
-/// Returns valid requests of every kind of entity, each with the index of its method in [`METHODS`].
+/// Returns valid requests of every method in [`METHODS`], each with the index of its method. The writes and the read
+/// contain every kind of entity.
 #[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn valid_requests() -> Vec<(usize, Vec<u8>)> {
     let config = p4::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 };
