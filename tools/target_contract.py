@@ -108,7 +108,7 @@ NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controlle
 """Objects that appear only in Tofino's compiled program, not in the sources, with the reason."""
 
 OWN_IDS = {"register", "counter", "meter", "action profile"}
-"""Kinds whose @id p4c's Tofino back end ignores (1.2.5.16); the controller determines their ids by name."""
+"""Kinds of objects whose @id the Tofino back end of p4c 1.2.5.16 ignores; the controller finds ids by name."""
 
 OTHER_SIZE = {
     **named(
@@ -268,7 +268,7 @@ def of_compiled(folder: Path, contract: Contract) -> list[str]:
 
 
 def main() -> int:
-    """Compare each program for Tofino with v1model's; return the exit status."""
+    """Compare each program for Tofino with v1model's; print the differences, and return 1 if there are any, else 0."""
     said = [f"target-contract: {line}" for line in unlike()]
     notes: list[str] = []
     try:

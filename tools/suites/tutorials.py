@@ -101,7 +101,10 @@ def firewall(net: Mininet) -> None:
 
 
 def flowcache(net: Mininet) -> str | None:
-    """Check that the controller forwards first packets, installs flows for later ones, and removes idle flows."""
+    """Check that the controller forwards first packets, installs flows for later ones, and removes idle flows.
+
+    Return a remark if the controller reads 0 from its counter of packet-outs.
+    """
     _ping_with_controller(net)
 
     def log() -> str:
@@ -132,7 +135,7 @@ def link_monitor(net: Mininet) -> None:
         rates = re.findall(r"^Switch \d+ - Port \d+: ([\d.e+-]+) Mbps", net.log("probes.log"), re.MULTILINE)
         return max(map(float, rates))
 
-    # The receiver also parses every packet of iperf, so its measurements are late.
+    # The receiver also parses every packet of iperf, so its measurements come late: wait until they agree.
     agrees = net.comes(lambda: 0.5 < measured() / sent < 2, COMES_S)
     expect(agrees, f"iperf sent {sent:g} Mbit/s, the probes measured {measured():g} at most")
 
@@ -179,7 +182,7 @@ def p4runtime(net: Mininet) -> None:
 
 
 def _ping_with_controller(net: Mininet) -> None:
-    """Check that h2 answers pings only after the controller has run."""
+    """Check that h2 does not answer pings; start the controller in the background; check that h2 then answers."""
     before = net.say("h1 ping -c 2 -W 1 10.0.2.2")
     expect(" 0 received" in before, f"h2 answers without a controller:\n{before}")
     net.say("sh ./mycontroller.py > controller.log 2>&1 &")
@@ -224,7 +227,7 @@ class Exercise:
     """The check of an exercise according to its README, and the commands that it needs in addition to `COMMANDS`."""
 
     steps: Callable[[Mininet], str | None]
-    """The check, which raises UnmetError, or returns a remark for the report or None."""
+    """The check: raises UnmetError if it fails; otherwise returns a remark for the report, or None."""
     needs: tuple[str, ...] = ()
     solution: str = "*"
     """Pattern of the files in `solution/` that replace the exercise's files."""

@@ -11,8 +11,7 @@ from tools.gen_adr import parts as parts_of
 DECISIONS = decisions()
 PARTS = ["Area", "Status", "Context", "Decision", "Consequence"]
 REPLACED = ["Area", "Status", "Decision"]
-"""Paragraphs of a decision that another decision has replaced entirely; the text of such a decision is a single
-line."""
+"""Labels of the paragraphs in a decision that another one has replaced entirely; it needs no context or consequence."""
 WORDS = 150
 PARAGRAPH_WORDS = 100
 

@@ -1,5 +1,5 @@
-"""Tests of BMv2's command lines for the embedded switch: P4Info derived from JSON, and a test runner that uses
-`simple_switch` and `simple_switch_CLI`."""
+"""Tests of the commands `simple_switch` and `simple_switch_CLI`, which run the embedded switch in place of BMv2, and of
+the P4Info that they derive from a program's JSON."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_p4info_is_the_compilers_but_for_ids(program: Path) -> None:
 
 
 def keys(table: p4i.Table) -> list[tuple[str, int, int]]:
-    """Return the key fields of a table. Optional fields count as ternary, as in BMv2's JSON."""
+    """Return name, width in bits and match type of a table's key fields. Optional counts as ternary, as in the JSON."""
     kinds = p4i.MatchField
     return [
         (field.name, field.bitwidth, kinds.TERNARY if field.match_type == kinds.OPTIONAL else field.match_type)
@@ -95,7 +95,7 @@ actions {
 
 
 def session(lines: str) -> tuple[list[Add | SetDefault | Command], str]:
-    """Return the statements that a session executed, and its replies."""
+    """Type `lines` into simple_switch_CLI's prompt; return the statements that it executes, and its replies."""
     recorder, replies = Recorder(), StringIO()
     Session(recorder, P4INFO, StringIO(lines), replies).cmdloop()
     return recorder.statements, replies.getvalue()
@@ -167,7 +167,7 @@ def test_a_runners_way_through_both(tmp_path: Path) -> None:
     pipes = Pipes({1: tmp_path / "p1_in.pcap"}, captures.HEADER)
     words = ["--log-file", "switch.log", "--log-flush", "--use-files", "0", "--dump-packet-data", "10240"]
     words += ["--thrift-port", port, "--device-id", "7", "-i 1@p1", "-i 2@p2", str(ROOT / "p4src/build/sluice.json")]
-    # The runner finds the commands on PATH.
+    # The test calls the commands by name, as BMv2's test runners do.
     environment = {**os.environ, "PATH": f"{FRONT_ENDS}:{os.environ['PATH']}"}
     switch = subprocess.Popen(["simple_switch", *words], cwd=tmp_path, env=environment)
     try:

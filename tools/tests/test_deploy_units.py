@@ -26,7 +26,7 @@ PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
     name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent", "sluice-tofino")
 }
 EXPOSURE = 2.5
-"""The highest exposure level allowed, of 10, by `systemd-analyze security`; it rates a service below 5 as OK."""
+"""The highest exposure level that a unit may have in `systemd-analyze security`, from 0 (best) to 10; below 5 is OK."""
 NOBODY = "65534"
 WATCHDOG_S = 0.6
 
@@ -89,7 +89,10 @@ def public() -> Iterator[Path]:
 
 
 def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str]:
-    """Return the command that runs a unit's program, after the command `before`, at eth1 of a new network namespace."""
+    """Copy a unit's program to `public`; return a command that runs the copy in a new network namespace, on eth1.
+
+    `before`: the command that starts the program, such as `timeout 3`; "": none.
+    """
     words = settings(unit)["ExecStart"].replace("%I", "eth1").replace("$PORTS", options).replace("$AGENT", options)
     name = Path(words.split()[0]).name
     shutil.copy(PROGRAMS[name], public / name)

@@ -64,7 +64,8 @@ def test_every_section_is_shown() -> None:
 
 @dataclass
 class World:
-    """A private network namespace and /run, isolated from other runs on this machine."""
+    """A network namespace and a folder /run of the test's own. All its processes have `STARTED_BY=mark` in their
+    environment."""
 
     holder: subprocess.Popen[str]
     mark: str
@@ -139,7 +140,8 @@ def lines_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Send SIGINT to every process of the group, as Ctrl-C does; return the further output of the process."""
+    """Send SIGINT to every process of the group, as Ctrl-C does. Assert that the process exits with 130 (128 + SIGINT);
+    return its further output."""
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, output

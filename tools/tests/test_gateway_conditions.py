@@ -1,5 +1,5 @@
-"""Checks that the tool accepts conditions that a Tofino's gateway can evaluate, and refuses each kind that a
-gateway cannot evaluate."""
+"""Checks that `tools.gateway_conditions` accepts conditions that a Tofino's gateway can evaluate, and refuses each kind
+that a gateway cannot evaluate."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Checks that `python -m tools.language` counts words and names, refuses higher numbers, and writes lower numbers."""
+"""Checks that `python -m tools.language` counts uses of words and names, fails if there are more
+than tools/language.toml allows, and lowers the numbers in that file."""
 
 from __future__ import annotations
 

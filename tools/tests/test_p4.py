@@ -1,5 +1,5 @@
-"""Checks that the large build differs only in sizes, the twin contains parts of Tofino's program, and ids are
-unique."""
+"""Checks that the build `large` differs only in sizes, that the build `twin` (parts of Tofino's program, compiled for
+v1model) has the control plane of v1model's program, and that ids are unique."""
 
 import re
 from pathlib import Path

@@ -36,7 +36,7 @@ def test_what_is_no_port_map_is_named(tmp_path: Path, text: str, said: str) -> N
 
 
 def test_listing_the_tests_replaces_no_device() -> None:
-    """`--list` must not log to the device /dev/null, because ptf replaces its log file."""
+    """ptf replaces its log file by a new one, so it would replace /dev/null if `--list` logged to this device."""
     command = [sys.executable, str(ROOT / "ptf-tests/run.py"), "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert listed.returncode == 0, listed.stderr

@@ -1,4 +1,5 @@
-"""Checks that the prover refuses accesses of which a stateful unit is incapable, and accepts the others."""
+"""Checks that `tools.register_touches` refuses programs with register accesses that a stateful unit cannot execute, and
+accepts the others."""
 
 import json
 from pathlib import Path
@@ -36,8 +37,8 @@ def table(name: str, action: int, following: str | None) -> Json:
 
 
 def program(*actions: list[Json], conditionals: tuple[Json, ...] = (), follow: tuple[str | None, ...] = ()) -> Json:
-    """Return a program of tables t0, t1, ... with one action each. t0 is first; `follow` lists the next node of
-    each table."""
+    """Return a program of tables t0, t1, ... with one action each. The first of `conditionals` is the first node, or t0
+    if there are none; `follow` lists the next node of each table (by default the next table)."""
     following = follow or (*(f"t{i + 1}" for i in range(len(actions) - 1)), None)
     return {
         "actions": [{"id": i, "name": f"a{i}", "primitives": list(primitives)} for i, primitives in enumerate(actions)],

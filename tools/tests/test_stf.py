@@ -127,10 +127,10 @@ def test_entries() -> None:
     assert (second.lpm.value, second.lpm.prefix_len) == (b"\x0a\x01\x00\x00", 16)
     assert third.exact.value == b"\x01"
     assert made.action.action.params[0].value == b"\x01\x03"
-    # p4c's runner writes masks of complete digits, even if the field is shorter.
+    # STF tests write masks in complete digits, so a mask may have more bits than the field; the surplus is cut.
     first, _ = entry("add ingress.t 5 a:0x0234&&&0xfff0 go(port:1)").match
     assert (first.ternary.value, first.ternary.mask) == (b"\x02\x30", b"\x0f\xf0")
-    # Unspecified bits match any value, and are written as zero.
+    # A ternary key of which no bit is specified is omitted; an exact key that the test does not name is written as 0.
     (only,) = entry("add ingress.t 5 a:0x*** go(port:1)").match
     assert (only.field_id, only.exact.value) == (3, b"\0")
 
