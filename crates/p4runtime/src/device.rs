@@ -40,7 +40,8 @@ pub struct Config {
 #[derive(Default)]
 pub(crate) struct Programs {
     pub running: Option<Running>,
-    /// The program that `VERIFY_AND_SAVE` stored. Control requests address it until it is committed.
+    /// The program that `VERIFY_AND_SAVE` stored. Until it is committed, reads and writes apply to it, not to the
+    /// running program.
     pub saved: Option<Running>,
     /// The ports of the switch and their link states.
     pub ports: Ports,
@@ -49,12 +50,14 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Returns the program that control requests address.
+    /// Returns the program to which reads and writes apply: the saved program, or if no program is saved, the running
+    /// one.
     pub fn addressed(&mut self) -> Option<&mut Running> {
         self.saved.as_mut().or(self.running.as_mut())
     }
 
-    /// Returns the state that a write changes, which belongs to the program that control requests address.
+    /// Returns the state that a write at the time `now` changes: that of the saved program, or if no program is saved,
+    /// of the running one.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` if there is no program, or only a program without P4Info.
@@ -153,8 +156,9 @@ impl Device {
         running
     }
 
-    /// Adds a port, or records that the port's link changed to up or down. Every group and replica that depends on the
-    /// port changes between two packets. Returns whether the call changed anything.
+    /// Adds a port, or records that the port's link changed to up or down. No packet is
+    /// processed while only some of the groups and replicas that depend on the port have changed. Returns whether the
+    /// call changed anything.
     pub fn set_port(&self, port: u32, up: bool) -> bool {
         let mut programs = self.programs.lock();
         let Programs { running, saved, ports, .. } = &mut *programs;
@@ -318,7 +322,10 @@ impl Device {
         self.packet_outs.lock().drain(..).collect()
     }
 
-    /// Queues a controller's packet for the data plane.
+    /// Queues a controller's packet for the data plane, and wakes the data plane.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a CPU port or a program, `RESOURCE_EXHAUSTED` if `PACKET_OUTS` packets wait.
     pub(crate) fn queue_packet_out(&self, packet: &p4::PacketOut) -> Outcome {
         if self.config.cpu_port.is_none() {
             return Err(Fault::precondition("the switch has no CPU port; start it with --cpu-port"));

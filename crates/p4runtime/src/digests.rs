@@ -63,8 +63,9 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Adds a message, which `encode` translates to P4Runtime's form. Returns the list if the message makes the list
-    /// full, or if the digest's timeout is 0.
+    /// Adds a message, which `encode` translates to P4Runtime's form, unless it is a duplicate of a waiting or an
+    /// unacknowledged message. Returns the list if the message fills it (by the number of messages or about [`LARGE`]
+    /// bytes), or if the digest's timeout is 0.
     pub fn add(
         &mut self,
         now: u64,
@@ -116,7 +117,8 @@ impl Digests {
         });
     }
 
-    /// Returns the lists that are due at `now`.
+    /// Removes and returns the lists that are due at `now`. Removes also the sent lists whose acknowledgement has timed
+    /// out by then.
     pub fn due(&mut self, now: u64) -> Vec<List> {
         let mut lists = Vec::new();
         for (digest, buffer) in &mut self.buffers {

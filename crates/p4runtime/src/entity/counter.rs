@@ -25,7 +25,7 @@ pub fn encode_data(data: CounterData) -> p4::CounterData {
     p4::CounterData { byte_count: clamp(data.bytes), packet_count: clamp(data.packets) }
 }
 
-/// Sets one cell of a counter, or all cells if the entry has no index.
+/// Sets one cell of a counter, or all cells if the entry has no index. An entry without data changes nothing.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::CounterEntry) -> Outcome {
     let counter = target.binding.counters.get(entry.counter_id).ok_or_else(|| unknown("counter", entry.counter_id))?;
     let place = format!("counter {}", counter.name);

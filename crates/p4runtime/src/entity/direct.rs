@@ -39,7 +39,8 @@ impl<'b> Owner<'b> {
     }
 }
 
-/// Sets the direct counter of an entry or default action.
+/// Sets the direct counter of an entry or default action. A message without data changes nothing, but the entry must
+/// exist.
 pub fn write_counter(target: &mut Target<'_>, operation: Operation, entry: &p4::DirectCounterEntry) -> Outcome {
     operation.must_modify("a direct counter")?;
     let owner = Owner::find(target.binding, entry.table_entry.as_ref())?;

@@ -128,8 +128,8 @@ impl Operation {
         }
     }
 
-    /// Returns how the write treats new names in the entity's key. Only an insertion may introduce names, because the
-    /// names of existing entities are already known.
+    /// Returns how the write treats a name in the entity's key (a string for a translated value) that has no number in
+    /// the switch yet. Only an insertion may introduce names, because those in keys of existing entities have numbers.
     pub fn new_names(self) -> NewName {
         match self {
             Self::Insert => NewName::Assign,

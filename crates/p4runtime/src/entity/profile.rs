@@ -113,7 +113,7 @@ fn selected(binding: &Binding, id: u32) -> Outcome<Vec<&ProfileBinding>> {
     }
 }
 
-/// Reads one member, all members of one profile, or all members of all profiles.
+/// Reads the members that match the pattern. A profile id of 0 matches all profiles, and a member id of 0 all members.
 pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> Outcome<Vec<p4::ActionProfileMember>> {
     let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
@@ -130,7 +130,7 @@ pub fn read_members(source: &Source<'_>, pattern: &p4::ActionProfileMember) -> O
     Ok(matching)
 }
 
-/// Reads one group, all groups of one profile, or all groups of all profiles.
+/// Reads the groups that match the pattern. A profile id of 0 matches all profiles, and a group id of 0 all groups.
 pub fn read_groups(source: &Source<'_>, pattern: &p4::ActionProfileGroup) -> Outcome<Vec<p4::ActionProfileGroup>> {
     let mut matching = Vec::new();
     for profile in selected(source.binding, pattern.action_profile_id)? {
