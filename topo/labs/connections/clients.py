@@ -37,7 +37,7 @@ class Clients:
         self.server = np.full(size, -1, np.int8)
         """By tuple: the number of the server that answered first; -1: no server has answered."""
         self.broken = np.zeros(size, bool)
-        """By tuple: whether a RST arrived or no server answered, on the current or an earlier connection."""
+        """By tuple: whether a RST arrived or a segment remained unanswered, since the caller last cleared it."""
         self.astray = np.zeros(size, bool)
         """By tuple: whether a second server answered on the same connection."""
         self.syns = np.zeros(size, np.int64)
@@ -94,8 +94,10 @@ class Clients:
         answered: Callable[[Segments, Which], NDArray[np.bool_]],
         then: Callable[[Which], None] | None = None,
     ) -> None:
-        """Send a segment on each connection and await the answer, for WINDOW connections at a time. A RST ends the wait
-        of its connection."""
+        """Send a segment on each connection and await the answer, for WINDOW connections at a time.
+
+        An unanswered segment is sent up to TRIES times. A RST ends the wait of its connection.
+        """
         waiting = np.zeros(self.lives.size, bool)
         due = np.zeros(self.lives.size)
         tries = np.zeros(self.lives.size, np.int64)

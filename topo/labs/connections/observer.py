@@ -64,7 +64,11 @@ class Record:
         np.savez(path, by_syn=self.by_syn, by_others=self.by_others, resets=self.resets, lost=self.lost)
 
     def add(self, server: int, who: NDArray[np.int64], lives: NDArray[np.int64], syn: NDArray[np.bool_]) -> None:
-        """Record segments that have reached a server."""
+        """Record segments that have reached a server.
+
+        The arrays have an item for each segment: ``who``: the tuple's index; ``lives``: the number of the tuple's
+        connection; ``syn``: whether the segment is a SYN.
+        """
         self.by_syn[lives[syn], who[syn]] |= np.uint8(1 << server)
         self.by_others[lives[~syn], who[~syn]] |= np.uint8(1 << server)
 

@@ -61,7 +61,8 @@ class Plan:
 
 @dataclass
 class Counts:
-    """The switch's counters, over all phases or of one phase."""
+    """The switch's counters, over all phases or of one phase: SYNs of connections without a slot, SYNs that moved to
+    another server, segments without a connection, and the packets below."""
 
     unpinned_new: int = 0
     moved: int = 0
@@ -222,8 +223,9 @@ class Programme:
         """Open connections while the least loaded server, which would receive most of them, is silent, is ejected and
         answers again.
 
-        A SYN that moves to another server no longer counts against the silent server. The pause of two periods makes
-        sure that the first SYNs fall into a period in which the server sends no SYN-ACK.
+        The server is ejected after a period in which it receives SYNs and sends no SYN-ACK. Before it falls silent, no
+        connection is opened for two periods, so that no SYN-ACK falls into the period of the first unanswered SYNs.
+        Later SYNs do not count: a SYN that moves to another server no longer counts against the silent server.
         """
         time.sleep(2 * PERIOD_S)
         loads = self.lab.loads()

@@ -1,7 +1,8 @@
 """Addresses and ports of connections, and their slots in the connection table. The CRC-32 hashes are computed for
 complete NumPy arrays.
 
-A CRC is affine: the CRC of a message is the exclusive or of the contributions of its bytes.
+A CRC is affine: the CRC of a message is the exclusive or of a constant and of a contribution of each byte. The
+contribution depends on the byte's value and position, so all contributions are computed once and then looked up.
 """
 
 from __future__ import annotations

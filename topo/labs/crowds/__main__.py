@@ -1,6 +1,7 @@
 """The flash crowds of Chen & Heidemann: runs, their figures, and checks against the goals.
 
-`python -m topo.labs.crowds` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.  Complete runs are kept.
+`python -m topo.labs.crowds` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.  A run with
+complete records is not repeated.
 """
 
 from __future__ import annotations
