@@ -9,8 +9,9 @@ use crate::proto::p4::v1 as p4;
 
 /// The protobuf type URL of the messages in the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
-/// Limit on the bytes of messages in these details. Details are sent in HTTP/2 headers, of which clients accept 8 to 64
-/// KB. With longer headers a client would receive no codes at all. Errors above the limit have a code without message.
+/// Limit on the bytes of all error messages in the details of a refused batch. Details are sent in HTTP/2 headers, of
+/// which clients accept 8 to 64 KB. With longer headers a client would receive no codes at all. Errors above the limit
+/// have a code without message.
 const ERROR_TEXT: usize = 16 << 10;
 
 /// The error of one refused update or read: a canonical code and a message that names the place in the request.
@@ -58,8 +59,8 @@ constructors! {
 pub type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
-    /// Returns this error with `place` in front of the message. If the message begins with the last part of `place`,
-    /// this part is not repeated.
+    /// Returns this error with `place` in front of the message. If the message begins with the last part of `place`
+    /// (the text after its last comma), this part is not repeated.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let subject = place.rsplit(", ").next().unwrap_or(place);

@@ -33,8 +33,8 @@ struct Extras {
 /// Returns the JSON of the program in `p4_device_config`.
 ///
 /// # Errors
-/// Fails when `config` is empty, and when it neither begins with `{` nor is a `P4DeviceConfig` with data. This function
-/// does not check the JSON itself.
+/// Fails when `config` is empty. A `config` that does not begin with `{` must be a `P4DeviceConfig` with data. This
+/// function does not check the JSON itself.
 pub fn json(config: &[u8]) -> Result<Cow<'_, [u8]>, PipelineError> {
     let text = config.trim_ascii_start();
     if text.is_empty() {

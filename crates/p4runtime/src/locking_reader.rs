@@ -11,7 +11,8 @@ use crate::entity::{Source, StateReader};
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::Pipeline;
 
-/// Reads the program that control requests address, under the lock of the device. The caller has locked `Device::gate`,
+/// Reads the state of the saved program, or if no program is saved, of the running one, under the device's lock. The
+/// caller has locked `Device::gate`,
 /// so no other request changes the state.
 pub struct LockingReader<'d> {
     device: &'d Device,
@@ -20,7 +21,8 @@ pub struct LockingReader<'d> {
 }
 
 impl<'d> LockingReader<'d> {
-    /// Returns a reader of `pipeline`, the program of `device` that control requests address.
+    /// Returns a reader of the state of `pipeline`, which is the saved program of `device`, or if there is none, the
+    /// running program. `binding` is that of `pipeline`.
     pub fn new(device: &'d Device, pipeline: &'d Arc<Pipeline>, binding: &'d Binding) -> Self {
         Self { device, pipeline, binding }
     }

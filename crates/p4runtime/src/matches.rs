@@ -14,7 +14,8 @@ use wire::FieldMatchType;
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for fields that are unknown, repeated, of another match kind, too wide or not in P4Runtime's
-/// canonical form, and for omitted exact fields. `NOT_FOUND` for new names of values if `new` refuses new names.
+/// canonical form, and for omitted exact fields. `NOT_FOUND` for a name (a string for a translated
+/// value) that has no number in the switch yet, if `new` refuses such names.
 pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
     for (place, field) in field_matches.iter().enumerate() {
         if key.iter().all(|declared| declared.id != field.field_id) {
@@ -39,7 +40,7 @@ pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName
         .collect()
 }
 
-/// Decodes one field of a key. `is_given` is true if the request contains the field, even without a match.
+/// Decodes one field of a key. `is_given`: the request contains the field, even if the field has no match in it.
 fn decode_field(
     field: &KeyBinding,
     (field_match, is_given): (Option<&FieldMatchType>, bool),

@@ -280,7 +280,7 @@ pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::Tab
 /// Calls `emit` with each entry of a table that matches the pattern, the oldest entry first.
 ///
 /// # Errors
-/// Fails when the pattern is malformed.
+/// Fails when the pattern is malformed, and with the error of [`StateReader::inspect`].
 pub fn select(
     reader: &impl StateReader,
     table: &TableBinding,
@@ -374,8 +374,8 @@ pub fn encode_key_and_attributes(table: &TableBinding, view: &EntryView) -> p4::
 /// Decodes the identity of an entry: its table, key and priority.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an unknown table, a malformed key or a wrong priority. `NOT_FOUND` for new names of values if
-/// `new` refuses new names.
+/// `INVALID_ARGUMENT` for an unknown table, a malformed key or a wrong priority. `NOT_FOUND` for a name (a
+/// string for a translated value) that has no number in the switch yet, if `new` refuses such names.
 pub fn locate<'b>(
     binding: &'b Binding,
     entry: &p4::TableEntry,
