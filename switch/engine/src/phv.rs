@@ -10,7 +10,7 @@ pub struct WordField {
     mask: u64,
     pub slot: Slot,
     pub shift: u8,
-    /// The number of bits above the field in a 64-bit word: 64 - width.
+    /// The number 64 - width: a shift left and right by `m` bits cuts a value to the field's width.
     pub m: u8,
     pub signed: bool,
 }
@@ -62,7 +62,8 @@ impl Head {
         self.bytes.as_mut_ptr()
     }
 
-    /// Sets the length of the headers to the number of bytes written.
+    /// Sets the number of bytes that the buffer contains: to rewind the buffer, or after machine code has written to
+    /// it.
     pub fn cut(&mut self, length: usize) {
         self.length = length.min(self.bytes.len());
     }

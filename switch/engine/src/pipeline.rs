@@ -481,7 +481,8 @@ impl Pass<'_> {
         out.emit(port, head, payload);
     }
 
-    /// Updates checksums, runs the deparser's primitives and writes the valid headers into the header buffer.
+    /// Updates checksums, runs the deparser's primitives and writes the valid headers into the header buffer. Returns
+    /// an error if the primitives end early.
     fn write_head(&mut self, payload: &[u8]) -> Result<(), Stop> {
         let p = self.p;
         for &i in &p.update {

@@ -37,7 +37,7 @@ pub struct Block {
     pub end: End,
 }
 
-/// The code of one variant of the program (optimized or traced) as basic blocks.
+/// The code of a program as basic blocks.
 pub struct Graph {
     pub blocks: Vec<Block>,
     /// The blocks that are entered from outside, where no facts about slots are known: the first blocks of parser,
@@ -193,13 +193,14 @@ impl Graph {
         }
     }
 
-    /// Returns the blocks that are entered after the pipelines: conditions of checksums, and the deparser.
+    /// Returns the first blocks of the code that may run after a pipeline: of the checksums' conditions and of the
+    /// deparser's primitives.
     pub fn after_pipelines(&self) -> impl Iterator<Item = BlockId> {
         self.conditions.iter().flatten().copied().chain(self.deparser)
     }
 
-    /// Returns the blocks that may follow a block. The last block is the one that should be placed directly after
-    /// `block`.
+    /// Returns the blocks to which the end of a block leads; the end of an action, pipeline, condition or parser leads
+    /// to none. [`Graph::order`] places the last of these blocks directly after `block`, if possible, to save a jump.
     pub fn successors(&self, block: BlockId) -> Vec<BlockId> {
         match &self.blocks[block].end {
             End::Goto(to) => vec![*to],
@@ -269,7 +270,8 @@ impl Graph {
                         (op, taken, fall)
                     };
                     if place[taken] <= i {
-                        // Both targets are backwards. An inverted jump skips the jump to the block `taken`.
+                        // The block `taken` lies backwards, but conditional jumps only lead forwards. Therefore the
+                        // inverted jump skips an unconditional jump to `taken`.
                         let after_jump = ops.len() as Pc + 2;
                         let Some(op) = redirected(inverted(op), after_jump) else { return };
                         ops.push(op);

@@ -63,7 +63,7 @@ fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
         }
         // The slot with a condition's result is not in `World::private`, so it need not be added.
         End::ConditionReturn => {}
-        // The parser ends here, or may raise an error and end here.
+        // The parser ends here, or may raise an error and end here. Afterwards, ingress may read any slot.
         End::Select(_) | End::ParserReturn => live_slots.add_all(&world.private),
         End::ActionReturn(action) => {
             graph.action_next[action].iter().for_each(|&to| live_slots.add_all(&live[to]));

@@ -1,4 +1,5 @@
-//! Optimizes the instructions of a variant when the program is loaded.
+//! Optimizes a program's instructions when the program is loaded. The instructions for traced packets are not
+//! optimized.
 //!
 //! p4c generates temporaries that are copied back and forth, sums that are computed repeatedly, and redundant tests,
 //! whose result follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]).
@@ -16,7 +17,8 @@ pub mod world;
 
 use crate::code::Code;
 use crate::dataflow::World;
-/// The number of rounds of optimization. Each round uses the results of the previous round.
+/// The number of rounds of optimization. Each round uses the results of the previous round. The number is fixed, so
+/// that loading a program takes limited time.
 const ROUNDS: usize = 4;
 
 /// Optimizes the code without changing its behaviour.

@@ -1,4 +1,5 @@
-//! Collects the facts about a program that the optimizer needs in addition to the instructions.
+//! Computes [`World`]: how a program uses its slots outside of its instructions, which the optimizer must take into
+//! account.
 
 use std::collections::HashSet;
 
