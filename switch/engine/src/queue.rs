@@ -7,7 +7,9 @@ pub enum Start {
     /// A pass that begins with the parser. `kind` is the packet's `instance_type`. `fields` is the field list whose
     /// fields keep their values from the previous pass.
     Ingress { kind: u64, fields: u16 },
-    /// A pass of an egress clone, which begins with egress. The lengths are in bytes.
+    /// A pass of an egress clone, which begins with egress. `length` and `frame_length` are the values of
+    /// [`Machine::packet_length`](crate::machine::Machine::packet_length) and
+    /// [`Machine::frame_length`](crate::machine::Machine::frame_length), in bytes.
     Egress { port: u32, length: u64, frame_length: u64 },
 }
 

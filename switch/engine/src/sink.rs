@@ -5,7 +5,8 @@
 pub struct Backlog {
     /// The number of waiting frames, which `enq_qdepth` and `deq_qdepth` report.
     pub packets: u32,
-    /// The estimated waiting time, in microseconds, of a frame that is sent now. `deq_timedelta` reports this time.
+    /// The estimated time, in microseconds, for which a frame waits that joins the queue now. `deq_timedelta` reports
+    /// this time.
     pub wait_us: u32,
 }
 

@@ -84,8 +84,9 @@ impl Table {
         self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
     }
 
-    /// Returns whether the longest matching prefix alone determines the entry. The result is false for keys with a mask
-    /// in the program, because prefixes of different lengths may be equal under a mask.
+    /// Returns whether the table's lookup is a longest-prefix match in a trie: the key has one prefix, all other fields
+    /// are exact, and the trie supports the key's length. The result is false for keys with a mask in the program,
+    /// because prefixes of different lengths may be equal under a mask.
     pub fn prefixed(&self) -> bool {
         let mut kinds = self.info.keys.iter().map(|k| k.kind).filter(|&kind| kind != MatchKind::Exact);
         let has_one_prefix = kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none();

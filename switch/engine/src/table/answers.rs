@@ -91,7 +91,8 @@ impl Answers {
             return;
         }
         self.used -= 1;
-        // A lookup would no longer reach some of the cells after the hole, so these cells are moved into the hole.
+        // A lookup ends at a free cell, so it would no longer reach some of the cells after the freed cell `hole`.
+        // These cells are moved.
         let mut at = hole;
         loop {
             at = (at + 1) & self.mask;

@@ -1,8 +1,9 @@
 //! The hash of a table's key. Lookups in Rust and in machine code must compute the same hash.
 
-/// The initial value of a key's hash.
+/// The initial value of a key's hash. It is an arbitrary number except 0, for which a key of zeros would have the hash
+/// 0.
 pub const SEED: u64 = 0x2545_f491_4f6c_dd1d;
-/// The factor by which each word is multiplied.
+/// The factor by which each word is multiplied: 2^64 divided by the golden ratio, rounded to an odd number.
 pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes a word into a hash.

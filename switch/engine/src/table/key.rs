@@ -229,7 +229,8 @@ impl KeyLayout {
         e
     }
 
-    /// Returns the priority of an entry in a longest-prefix-match table, which is the entry's prefix length.
+    /// Returns the priority of an entry in a table without given priorities: the length of the entry's prefix in bits,
+    /// or 0 if the table's key has no longest-prefix field.
     pub fn lpm_priority(keys: &[KeyInfo], fields: &[RawField]) -> i32 {
         keys.iter()
             .zip(fields)
