@@ -80,7 +80,8 @@ class Store:
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Read the store's content again, and lock the store against other processes until the context ends.
+        """Lock the store against other processes until the context ends, and read its content again, because another
+        process may have changed it before.
 
         Raises StoreError if another process holds the lock.
         """

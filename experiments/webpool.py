@@ -107,8 +107,8 @@ class Pool:
     def _watch(
         self, httperf: Httperf, started: float, events: list[tuple[float, Any]], *, balanced: bool
     ) -> list[float]:
-        """Call each event at its time until the load ends; return for each call the seconds from `started` to its
-        end."""
+        """Wait until the load ends. Meanwhile call each event at its time, and with sluice (`balanced`) sample the
+        ratios every SAMPLE_S seconds. Return for each event the seconds from `started` until its call returned."""
         due = started
         happened_s: list[float] = []
         while httperf.running():

@@ -104,7 +104,11 @@ class Interruption(Exception):
 
 
 def doubling(measured: list[str], *, fails_at: str = "") -> Experiment:
-    """Return an experiment that doubles numbers and appends the keys of measured points to `measured`."""
+    """Return an experiment that doubles numbers.
+
+    It appends to `measured` the groups whose place it opens and the keys of the points that it measures. At the point
+    with the key `fails_at`, it raises Interruption.
+    """
 
     def points(quick: bool) -> Sequence[Point]:
         return [
@@ -190,7 +194,8 @@ def test_computed_points_share_the_cores_and_correct_only_their_own_estimate() -
 
 
 def in_a_process(point: Point) -> Values:
-    """Return the square of the point's number; 0 is an error, and FOR_EVER makes the call last ten minutes."""
+    """Return the square of the point's number, and the id of the process. The number 0 raises ValueError, and FOR_EVER
+    makes the call last ten minutes."""
     n = point.parameters["n"]
     if n == FOR_EVER:
         time.sleep(600)

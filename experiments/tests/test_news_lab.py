@@ -63,8 +63,8 @@ def records(*, ar_bps: float, limit_per_s: float, latency_s: float, drops: int) 
 
 
 def of(point: Point) -> Records:
-    """Return plausible records for a point: AR (the response rate of the fastest flows) is low without control, high
-    under NEWS, and highest at T = 128 s."""
+    """Return plausible records for a point: AR (the response rate of the fastest flows) is low without control and
+    under the static limit of 60, higher under all other variants, and highest at T = 128 s."""
     variant, period_s = point.parameters["variant"], point.parameters["period_s"]
     if point.parameters["switch"] == KERNEL:
         return replace(records(ar_bps=2e5, limit_per_s=math.nan, latency_s=1.0, drops=700), rows=[])

@@ -9,7 +9,8 @@ use sluice_engine::{Engine, Options, Program};
 use sluice_fuzz::mutant;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    // One in eight mutations is libFuzzer's own byte mutation; its results are seldom valid JSON.
+    // Seven of eight mutations replace parts of the program's JSON. The eighth is libFuzzer's own byte mutation, whose
+    // results are seldom valid JSON.
     match mutant(&data[..size], seed / 8) {
         Some(program) if !seed.is_multiple_of(8) && program.len() <= max_size => {
             data[..program.len()].copy_from_slice(&program);

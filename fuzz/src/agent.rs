@@ -112,7 +112,8 @@ pub fn run(data: &[u8]) {
     let (mut engine, mut out) = (engine(&RULES[script.below(2)]), Frames::default());
     let (client, own, service) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"), address("10.0.0.100:80"));
     let link = Link { own: ROUTER, router: OWN };
-    // Sequence numbers used so far by the client, the agent and the server.
+    // `known` has the sequence numbers used so far by the client, the agent and the server; `now` is in nanoseconds;
+    // `order` is the agent's last splice order.
     let (mut known, mut now, mut order) = (vec![Seq(1000), Seq(u32::MAX)], 1u64, None);
     while !script.is_over() {
         let kind = script.byte();

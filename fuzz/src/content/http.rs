@@ -65,7 +65,8 @@ fn response(method: Method, stream: &[u8], step: usize) -> Response {
     Response::More
 }
 
-/// Runs one input: a byte that selects the kind of request, a byte for the size of the pieces, then the bytes.
+/// Runs one input: a byte that selects the rules and the kind of request, a byte for the size of the pieces, then the
+/// bytes. The bytes are also tested as a response to requests of several methods.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind / 128)], usize::from(*step) + 1);

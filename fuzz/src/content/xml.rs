@@ -96,7 +96,8 @@ fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     }
 }
 
-/// Returns the path step for an element's name; returns `None` if the two parsers read the name differently.
+/// Returns the path step for an element's name; returns `None` if the name is empty, or if the two parsers may read it
+/// differently: if it has characters outside of ASCII's names, or an end like `:0`, which a path reads as an index.
 fn name(name: &str) -> Option<String> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
     let indexed = name.rsplit_once(':').is_some_and(|(_, index)| index.bytes().all(|byte| byte.is_ascii_digit()));

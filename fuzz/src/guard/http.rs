@@ -109,7 +109,8 @@ impl Http {
         }
     }
 
-    /// Handles a request's head. Returns the server's next state, and the bytes that the server sends at once.
+    /// Handles a request's head, with a random answer. Returns the server's next state, and the bytes that the server
+    /// sends at once. Panics if the rules refuse the request.
     fn request(&mut self, lines: &[String], script: &mut Script<'_>) -> (State, Vec<u8>) {
         assert!(!is_refused(&lines[0]), "a refused request is answered: {lines:?}");
         self.served += 1;
