@@ -20,7 +20,8 @@ use self::words::Words;
 use crate::expr::{BinOp, CmpOp};
 use crate::layout::{FieldRef, Slots, mask64, sign_extend};
 
-/// The maximum distance of a shift in bits. All values that can be assigned to a field have fewer bits.
+/// The maximum distance of a shift, in bits; a larger or a negative distance counts as this one. All values that can be
+/// assigned to a field have fewer bits.
 const MAX_SHIFT: u32 = 1 << 17;
 
 /// A step of the computation. `d` is the destination, which does not overlap any operand; `a` and `b` are the operands.
@@ -34,7 +35,7 @@ enum Step {
         d: Row,
         f: FieldRef,
     },
-    /// Any arithmetic operation except division.
+    /// Any operation of [`BinOp`] except division and remainder.
     Bin {
         op: BinOp,
         d: Row,

@@ -1,6 +1,7 @@
 //! The keys of a table's entries, by entry id.
 
-/// The id of an entry, which is an index. It does not change while the entry exists.
+/// The id of a table's entry: an index into the lists of the table's entries. The id does not change while the entry
+/// exists.
 pub type EntryId = u32;
 
 /// The keys of all entries, one after another in one vector.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-/// The maximum number of items of an array.
+/// The maximum number of items of an array: 64, because a node of a trie has up to 64 children and answers.
 pub const MAX_ITEMS: usize = 1 << (ORDERS - 1);
 const ORDERS: usize = 7;
 

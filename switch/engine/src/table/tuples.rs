@@ -128,7 +128,8 @@ impl Tuples {
         self.tuples.len() - 1
     }
 
-    /// Inserts the entry into its chain, which is ordered by priority, and then by age.
+    /// Inserts the entry into its chain: entries of higher priority come first, and of equal priority the older
+    /// entries.
     fn link(&mut self, keys: &Keys, at: usize, id: EntryId) {
         let (records, tuple, key) = (&mut self.records, &mut self.tuples[at], keys.of(id));
         let h = hash(key);
@@ -187,8 +188,8 @@ impl Tuples {
         }
         records[id as usize].ranges = Box::default();
         tuple.entries -= 1;
-        // Remove an empty tuple. A tuple's highest priority is not lowered when its entry is removed; this only causes
-        // needless searches of the tuple.
+        // Remove an empty tuple. Otherwise `max_priority` may now be too high, which only causes needless searches of
+        // the tuple.
         if tuple.entries == 0 && !self.exact {
             self.tuples.remove(at);
             self.tuple_ids.remove(at);

@@ -16,7 +16,7 @@ use crate::layout::{FieldRef, limbs};
 
 /// The value of `wanted` which means that all bits of a value are wanted.
 const EXACT: u32 = u32::MAX;
-/// The maximum number of bits of an intermediate value.
+/// The maximum number of bits of an intermediate value. It limits each row of scratch words to about 64 KiB.
 pub const MAX_BITS: u32 = 1 << 19;
 
 /// The error for an expression whose value may have more than [`MAX_BITS`] bits.

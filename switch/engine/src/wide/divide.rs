@@ -2,8 +2,8 @@
 //! section 4.3.1, algorithm D).
 
 /// Divides `u` by `v` in place. The last word of `u` must be 0, and the last word of `v` must not be 0. The remainder
-/// is stored in the low words of `u` and the quotient in the other words of `u`. Returns the number of the remainder's
-/// words.
+/// is stored in the low words of `u` and the quotient in the other words of `u`; `v` is overwritten. Returns the number
+/// of the remainder's words.
 pub fn divide(u: &mut [u64], v: &mut [u64]) -> usize {
     let n = v.len();
     if u.len() <= n {

@@ -19,7 +19,8 @@ pub struct Node {
     /// A bitmap with a bit for each value of the chunk. The bit is set for the last value of each run of equal answers.
     pub runs: u64,
     /// The addresses of the memory directly before the first child (`children`) and before the first answer
-    /// (`answers`).
+    /// (`answers`). The number of set bits from a chunk's bit upwards is at least 1, so the first item has the number
+    /// 1.
     pub children: usize,
     pub answers: usize,
     /// The answer for keys that are not on the path.
