@@ -50,7 +50,8 @@ fn replace(tree: &mut Value, random: &mut Random) {
     }
 }
 
-/// Collects the JSON pointers of all parts, except the parts that refer to the source code.
+/// Appends to `places` the JSON pointers of all values of the subtree at `path`, except those of `source_info` members,
+/// which only refer to the source code.
 fn collect(subtree: &Value, path: String, places: &mut Vec<String>) {
     match subtree {
         Value::Array(items) => {

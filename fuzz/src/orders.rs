@@ -27,7 +27,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Asserts that only a window of 0 is shifted to 0, and that the shift never reverses the order of two windows.
+/// Shifts the 16-bit windows in `data`. Asserts that only a window of 0 becomes 0, and that the order of two windows is
+/// never reversed.
 fn windows(data: &[u8], shift: i8) {
     let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
     windows.sort_unstable();

@@ -10,7 +10,7 @@ use sluice_engine::{
 
 use crate::Script;
 
-/// The maximum number of frames that one packet may produce in any program of the fuzz targets.
+/// A run fails if one packet produces this many frames, more than any program of the fuzz targets may produce.
 const MOST_FRAMES: usize = 1 << 16;
 
 /// Two engines of one program: the first runs machine code, the second interprets the program.

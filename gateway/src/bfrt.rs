@@ -96,7 +96,8 @@ pub fn default_entry(table_id: u32, data: Option<TableData>) -> TableEntry {
     TableEntry { table_id, data, is_default_entry: true, ..Default::default() }
 }
 
-/// Returns the update that makes the driver copy the counts or cells of a table from the device.
+/// Returns the update that makes the driver copy the counts or cells of a table from the device. `operation` is the
+/// driver's name of this operation for the table, such as `Sync`.
 pub fn sync(table_id: u32, operation: &str) -> Update {
     let operation = TableOperation { table_id, table_operations_type: operation.to_owned() };
     Update {

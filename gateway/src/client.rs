@@ -100,8 +100,8 @@ impl Driver {
     /// Requests the driver's program over a subscribed connection, and binds to the program if there is one.
     ///
     /// # Errors
-    /// Fails with the error of the driver, when the driver does not run the program to use, and when it runs several
-    /// programs and none was selected.
+    /// Fails with the driver's error if the driver refuses a request. Fails also when the driver runs programs, but not
+    /// the one that `address` names, or when it runs several and `address` names none.
     pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
         let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
@@ -332,7 +332,9 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
     }
 }
 
-/// Selects the program to use among the programs that the driver runs. Returns `None` when the driver runs none.
+/// Selects the program to use among the programs that the driver runs. Returns `None` when the driver runs none. Fails
+/// when the `requested` program is not among them, when several run and none is requested, or when the description of
+/// the program or of the device cannot be parsed.
 #[allow(clippy::result_large_err)]
 fn choose(
     configs: Vec<ForwardingPipelineConfig>,
@@ -365,8 +367,8 @@ fn choose(
     Ok(Some(DriverProgram { config, other_programs, info, device_info }))
 }
 
-/// Returns the outcomes of the updates of a refused batch. The driver's details end with the last error; all later
-/// updates succeeded.
+/// Returns the outcomes of the `count` updates of a refused batch; `None` if the driver's error has no details. The
+/// details end with the last refused update; all later updates succeeded.
 fn errors(status: &Status, count: usize) -> Option<Vec<Outcome>> {
     let details = rpc::Status::decode(status.details()).ok().filter(|status| !status.details.is_empty())?.details;
     let outcomes = details.iter().map(|any| {

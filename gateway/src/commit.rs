@@ -20,8 +20,8 @@ use crate::proto::{ForwardingPipelineConfig, Update, update::Type};
 use crate::replication;
 
 impl Gateway {
-    /// Checks a config against the program that the driver runs, or against the program that the config itself
-    /// contains.
+    /// Checks a config against the program that it contains (`pushed`), if the driver does not run this program;
+    /// otherwise against the program that the driver runs.
     #[allow(clippy::result_large_err)]
     pub(crate) fn verify(
         &self,
@@ -41,8 +41,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Commits a program. If `keep_state` is set and a program was committed before, the state of the driver remains.
-    /// Otherwise the state is cleared: by the load if the driver loads programs, else by the gateway.
+    /// Commits a program. If `keep_state` is set and a program was committed before, the driver's state remains, and
+    /// another program is refused. Otherwise the state is cleared: by the load if the driver loads the program (because
+    /// it runs another one, or because of the setting `reload`), else by the gateway.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
@@ -94,8 +95,8 @@ impl Gateway {
         let mark = Mark::new().map_err(|error| Status::internal(format!("/dev/urandom: {error}")))?;
         let driver = self.driver()?;
         enable_idle_timeouts(&driver, &loaded).await?;
-        // The mark, a mirror session that identifies the state, is written after the clearing, which deletes all mirror
-        // sessions.
+        // The mark is a mirror session by which a restarted gateway recognises the driver's state. The gateway writes
+        // the mark only now, because the clearing has deleted all mirror sessions.
         let marked = mark.write(&driver).await?;
         if !marked {
             tracing::warn!(

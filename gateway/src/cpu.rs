@@ -50,11 +50,11 @@ impl Port {
         self.waiting.lock().drain(..).collect()
     }
 
-    /// Sends queued frames to the interface `name`, and calls `received` with each frame that arrives there. Returns
-    /// only after an error.
+    /// Sends queued frames to the interface `name`, and calls `received` with each frame that arrives there. If the
+    /// interface is lost, the method tries every `RETRY` to open it again. Returns only after an error.
     ///
     /// # Errors
-    /// Fails when the interface cannot be opened or polled.
+    /// Fails when the interface cannot be opened at the start, or cannot be polled.
     pub fn run(&self, name: &str, mut received: impl FnMut(&[u8])) -> Result<(), CpuError> {
         let failed = |cause: &dyn std::fmt::Display| CpuError { name: name.to_owned(), cause: cause.to_string() };
         let mut interface = Interface::open(name).map_err(|error| failed(&error))?;

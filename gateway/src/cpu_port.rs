@@ -37,7 +37,8 @@ fn last(bytes: &[u8], bits: u32) -> Option<&[u8]> {
     bytes.get(bytes.len().checked_sub(bits.div_ceil(8) as usize)?..)
 }
 
-/// Returns an update that sets one field of the entry with this key. Also returns the name of the table.
+/// Returns the table's name, and the update (`kind`) that sets one field of the entry with this exact key; `None` if
+/// the table has no key.
 fn set(kind: Type, table: &Table, key: &[u8], field: DataField) -> Option<(String, Update)> {
     let key = crate::proto::TableKey { fields: vec![bfrt::exact(table.key.first()?.id, key)] };
     let data = TableData { fields: vec![field], ..Default::default() };

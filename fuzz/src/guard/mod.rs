@@ -188,7 +188,8 @@ impl World<'_> {
         }
     }
 
-    /// Sends `length` bytes of the server's answers, and acknowledges all bytes that the server has received.
+    /// Sends up to `length` of the bytes that the server has still to send, and acknowledges all bytes that it has
+    /// received. Without a connection to a server, nothing is sent.
     fn server_sends(&mut self, length: usize) {
         if self.peer.is_none() {
             return;
@@ -202,7 +203,8 @@ impl World<'_> {
         self.give_frame(&frame);
     }
 
-    /// Sends `length` bytes of the client, and acknowledges all bytes that the client has received.
+    /// Sends up to `length` of the bytes that the client has still to send, and acknowledges all bytes that it has
+    /// received.
     fn client_sends(&mut self, length: usize) {
         let end = (self.client_sent + length).min(self.stream.len());
         let data = self.stream[self.client_sent..end].to_vec();
@@ -237,8 +239,8 @@ impl World<'_> {
         self.deliver(&out);
     }
 
-    /// Splices the connection: the data plane takes it over, and from then on the server receives all bytes of the
-    /// client.
+    /// Executes the agent's splice order, if there is one: the data plane takes the connection over, and the server
+    /// receives all further bytes of the client unchecked. Panics if the rules may still refuse one of these bytes.
     fn splice(&mut self) {
         let Some(order) = self.order.take() else { return };
         let Some(peer) = &mut self.peer else { return };
@@ -270,7 +272,8 @@ pub fn converse(data: &[u8]) -> Outcome {
     let (protocol, rules) = (&PROTOCOLS[number], &RULES[number]);
     let mut stream = Vec::new();
     for _ in 0..1 + script.byte() % 16 {
-        // Half of the messages are chosen from the harmless messages, so that connections last longer.
+        // One half of the messages is chosen from the harmless messages, so that connections last longer, and the other
+        // half from all messages.
         let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.messages.len() };
         stream.extend_from_slice(protocol.messages[script.below(choices)].as_bytes());
     }
