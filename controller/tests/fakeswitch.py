@@ -58,7 +58,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._clients: list[Client] = []
         self._highest = 0
         self.keeps_nothing = ""
-        """Reason with which the switch refuses to keep its state while its program is replaced; empty: it keeps it."""
+        """Reason with which the switch refuses a new program that is to keep its state; empty: it keeps the state."""
         self._forget()
 
     def _forget(self) -> None:

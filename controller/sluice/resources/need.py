@@ -19,8 +19,8 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""Each interval multiplies the weight of past flights by this factor, and with Needs.PAPER the weight of past losses.
-The weights sum to ten intervals."""
+"""The factor by which each later interval multiplies the weight of a past flight and, with Needs.PAPER, of a past loss.
+The weights of all past intervals sum to ten."""
 LOSS_FADING = 0.99
 """With Needs.PRODUCTION, each later interval and each later loss event multiplies the weight of past losses by this
 factor. The weights sum to a hundred intervals or events."""

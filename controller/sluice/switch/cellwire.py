@@ -138,7 +138,8 @@ def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDA
 
 
 def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the varint of each message of ``size`` bytes at these offsets; an empty message stands for index 0."""
+    """Return the cell index in each Index message. ``at``: the messages' offsets; ``size``: their lengths in bytes. An
+    empty message stands for index 0."""
     written = size > 0
     _require(int(size.max()) <= 1 + _INDEX_BYTES and bool((raw[at[written]] == 0x08).all()))
     indices = np.zeros(at.size, np.int64)

@@ -12,7 +12,7 @@ STEP = 128
 
 
 def test_a_clock_that_wraps_changes_nothing() -> None:
-    """The 32-bit clock of the switch wraps every 51 days; responses just before a wrap are measured like others."""
+    """The 32-bit clock of the switch wraps every 51 days; a wrap during the measurement does not change the cells."""
 
     def contents(start_us: int) -> list[int]:
         source, memory = random.Random(1), Memory()

@@ -44,7 +44,10 @@ def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF)
 def test_nothing_that_was_offered_is_taken_back_but_by_the_endpoint(
     start: int, scale: int | None, steps: list[tuple[tuple[int, int, int, int], int]]
 ) -> None:
-    """The offered window exceeds the last cap only if a larger window was offered before that cap."""
+    """No cap takes back a window that was offered: its edge falls only if the endpoint itself lowers it.
+
+    The offered window exceeds the last cap only if a larger window was offered before that cap.
+    """
     client, server = handshake(7, start, scale)
     offered, unit = client.edge, (1 << client.scale) - 1
     for (sent, payload, back, window), cap in steps:

@@ -58,7 +58,10 @@ class Running:
 
 @asynccontextmanager
 async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running]:
-    """Run a controller while the block runs; then end the controller as Ctrl-C does."""
+    """Run a controller while the block runs; then end the controller as Ctrl-C does.
+
+    `ready`: the block begins only after the controller's first decision.
+    """
     it = Running(config)
     task = asyncio.create_task(it.controller.run())
     try:

@@ -98,7 +98,7 @@ async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
 
 
 def tickles_left(switch: FakeSwitch) -> int:
-    """Return the number of tickles that the switch received and the test has not read."""
+    """Remove all packet-outs that the test has not read from the switch's queue; return how many are tickles."""
     header = switch.schema.controller_packet_metadata["packet_out"]
     left = [switch.packets_out.get_nowait() for _ in range(switch.packets_out.qsize())]
     return sum(header.decode(packet.metadata)["egress_port"] == INTO_PIPELINE for packet in left)
@@ -130,7 +130,7 @@ async def test_a_controller_that_comes_back_finds_the_clone_session(
 async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller builds its lookup of services once for each plan, not once for each tickle.
 
-    After a reload, tickles name the new service's port.
+    With a new plan, tickles go to the service's new port.
     """
     made: list[Plan] = []
 

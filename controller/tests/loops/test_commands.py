@@ -138,7 +138,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
         if first == "undrain":
             await _ask(it.controller, command="drain", server="s1")
             weights, states = {2: 256}, ["draining", "in"]
-        switch.refuse_table = "servers"  # the request also changes weights, which the switch accepts
+        switch.refuse_table = "servers"  # drain and undrain also change weights, which the switch accepts
         with pytest.raises(Refused, match="table servers is full"):
             await _ask(it.controller, command=first, server="s1")
         switch.refuse_table = None

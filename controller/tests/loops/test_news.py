@@ -34,9 +34,9 @@ PRODUCTION = "{mode: production, production: {baseline_s: 20}, hosts: [{name: fi
 
 
 def crowd(target: str, seconds: float = 60.0):
-    """Return arrivals in requests/s: 30 at WEB, 10 at HOST, and a crowd at `target` that begins at ONSET.
+    """Return arrivals in requests/s: 30 at WEB, 10 at HOST, and a crowd of 200 more at `target`.
 
-    The crowd lasts `seconds` seconds.
+    The crowd begins at ONSET and lasts `seconds` seconds.
     """
 
     def arrivals(now: float) -> dict[str, float]:
@@ -127,7 +127,10 @@ def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str
     ids=["the same", "shorter", "measured otherwise", "another mode"],
 )
 def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
-    """After a reload, decisions stay on the former time grid; a measurement whose options change is begun again."""
+    """After a reload with the same period, decisions stay on the former time grid; a new period begins at the reload.
+
+    If the reload changes the mode or an option of the measurement, the present interval has no decision.
+    """
     run = Run("{mode: paper, period_s: 4}", usual, reloads={at_s: f"{{{options}}}"}).until(20.5)
     assert [decision.time_s for decision in run.decisions] == pytest.approx(expected, abs=0.15)
     assert all(decision.target.offered == pytest.approx(50 * decision.seconds, rel=0.2) for decision in run.decisions)
@@ -135,9 +138,9 @@ def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[f
 
 @pytest.mark.parametrize("most", [1.0, 0.25])
 def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
-    """The load is three responses per slot before ONSET, which reduces the measured share of responses.
+    """Before ONSET there are three responses for each slot of the rate registers, which reduces the measured share.
 
-    When the load returns to its usual value, the share rises to its configured maximum again.
+    Later there are 200 responses in all, and the share rises to its configured maximum (`most`) again.
     """
     caplog.set_level(logging.INFO, "sluice.news")
     options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"
@@ -176,7 +179,10 @@ TWO_SERVICES = """\
 
 
 def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None = None) -> Run:
-    """Run a crowd at one service; the servers of both services randomly leave some SYNs unanswered."""
+    """Run a crowd at the service `at`; the servers of both services leave 15 % of the SYNs unanswered, at random.
+
+    `silent`: for each server that fails, by number, the time from which it leaves 90 % unanswered.
+    """
 
     def arrivals(now: float) -> dict[str, float]:
         return {WEB: 30.0, API: 30.0} | ({at: 230.0} if now >= ONSET else {})

@@ -43,7 +43,10 @@ def buckets(switch: FakeSwitch, alias: str) -> dict[int, tuple[int, int]]:
 
 
 def leave_limit(switch: FakeSwitch, address: int, limit: int) -> None:
-    """Write a limit in the way in which a former controller would have left it in the switch."""
+    """Write the traces of a former controller's limit, in requests/s, for a destination: metadata and token buckets.
+
+    The bucket for all clients gets 10 requests/s less than the limit, the bucket for remembered clients 15 requests/s.
+    """
     entry = next(e for e in switch.entries("destinations") if e.match[0].exact.value == address.to_bytes(4, "big"))
     entry.metadata = f"limit={limit}".encode()
     number = int.from_bytes(entry.action.action.params[0].value, "big")
