@@ -1,5 +1,5 @@
 //! Copies every frame from one interface to another and back, with plain batched system calls (`recvmmsg`, `sendmmsg`)
-//! and no pipeline. The rate that this program reaches is the upper bound for the rate of the switch.
+//! and no pipeline. The rate that this program reaches is the upper bound for a switch that uses the same calls.
 //!
 //! `copy_forward IFACE IFACE`; the program runs until SIGINT or SIGTERM ends it by the signal's default action.
 

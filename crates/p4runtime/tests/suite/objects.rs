@@ -35,8 +35,8 @@ fn one_shot(members: &[(u8, i32)]) -> Option<p4::TableAction> {
 fn shares(switch: &Switch, dst: u8) -> HashMap<u32, usize> {
     let mut shares = HashMap::new();
     for source in 0..=255 {
-        // Two bytes of the source vary. If only one varied, the two low bits of the selector's CRC would have
-        // only two values.
+        // Two bytes of the source vary. If only one varied, the two low bits of the selector's CRC would take only two
+        // of their four values.
         let mut packet = frame(dst, source, 0x800);
         packet[9..11].fill(source);
         for (port, _) in switch.packet(1, &packet) {

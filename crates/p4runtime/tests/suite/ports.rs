@@ -20,7 +20,7 @@ async fn with_ports() -> (Switch, Controller) {
     (switch, controller)
 }
 
-/// Returns the ports by which 256 packets to `dst` from different sources leave.
+/// Returns the ports by which 256 packets to `dst` from different sources leave, each port once.
 fn used_ports(switch: &Switch, dst: u8) -> Vec<u32> {
     let mut ports = Vec::new();
     for source in 0..=255 {

@@ -1,4 +1,4 @@
-//! Tests `RECONCILE_AND_COMMIT` while packets run: no packet is lost, and no state that packets have written.
+//! Tests `RECONCILE_AND_COMMIT` while packets run: neither packets nor state that packets have written may be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,7 +13,8 @@ use p4::update::Type::Insert;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-/// Returns the program with a ternary table of `entries` entries, so that the switch regards it as another program.
+/// Returns the program with room for `entries` entries in its ternary table. The switch regards the result as another
+/// program, because the size differs from the original's 16,384.
 pub fn with_room_for(entries: u32) -> p4::ForwardingPipelineConfig {
     let json = String::from_utf8(JSON.to_vec()).unwrap();
     assert!(json.contains("\"max_size\" : 16384"));
@@ -207,7 +208,8 @@ async fn const_entries_are_those_of_the_new_program() {
     controller.push(Action::ReconcileAndCommit, Some(next.clone())).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)), []);
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbee0)).len(), 1);
-    // `RECONCILE_AND_COMMIT` of the same config also commits a saved program.
+    // If the saved program and the new config differ only in the cookie, `RECONCILE_AND_COMMIT` commits the saved
+    // program.
     controller.push(Action::VerifyAndSave, Some(config(3))).await.unwrap();
     controller.push(Action::ReconcileAndCommit, Some(config(4))).await.unwrap();
     assert_eq!(switch.packet(1, &frame(1, 1, 0xbeef)).len(), 1);

@@ -252,8 +252,8 @@ async fn counters_and_meters_of_default_actions() {
     assert_eq!(controller.read(counter(None)).await, [counter(Some(counts(1, 60)))]);
     controller.modify(counter(Some(counts(5, 5)))).await;
 
-    // The meter of the default action marks packets that match no entry. At the third such packet both buckets of the
-    // meter are empty.
+    // The meter of the default action marks packets that match no entry. Its buckets contain 60 and 120 bytes, and each
+    // packet has 60 bytes, so both buckets are empty at the third such packet.
     let config = p4::MeterConfig { cir: 1, cburst: 60, pir: 1, pburst: 120, eburst: 0 };
     let labelled = p4::TableEntry {
         metadata: b"miss".to_vec(),

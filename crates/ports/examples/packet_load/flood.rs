@@ -1,4 +1,4 @@
-//! Sends frames at a steady rate. The receiver of the frames counts them.
+//! Sends frames at a steady rate, or as fast as the interface accepts them. The receiver of the frames counts them.
 
 use std::error::Error;
 use std::ops::Range;
