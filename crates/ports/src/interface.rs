@@ -193,11 +193,13 @@ impl Interface {
     }
 
     /// Whether [`Self::receive`] may return frames. With a ring the check only reads memory and needs no system call.
+    /// Without a ring the result is true as long as the interface is open.
     pub fn may_have_frames(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.ring.as_ref().is_none_or(|ring| ring.is_ready()))
     }
 
-    /// Replaces the batch's content by the frames that wait at this interface.
+    /// Replaces the batch's content by the oldest frames that wait at this interface, at most
+    /// [`BATCH`](crate::rx::BATCH) of them.
     pub fn receive(&mut self, batch: &mut RxBatch) -> Received {
         let Some(socket) = &mut self.socket else {
             batch.clear();
@@ -282,8 +284,9 @@ impl Interface {
         }
     }
 
-    /// Checks whether an interface that went down has been removed or is up again. Returns [`Received::Lost`] if it has
-    /// been removed, and [`Received::Down`] otherwise; [`Self::was_down`] then returns whether it is still down.
+    /// Checks whether an interface that went down has been removed or is up again. Returns [`Received::Lost`] and
+    /// closes the socket if the interface was removed or another interface has its name now. Returns [`Received::Down`]
+    /// otherwise, even if the interface is up again; [`Self::was_down`] then returns whether it is still down.
     pub fn check(&mut self) -> Received {
         let Some(socket) = &mut self.socket else { return Received::Lost };
         if matches!(sys::interface_index(&socket.fd, &self.name), Ok(Some(index)) if index == socket.index) {

@@ -38,7 +38,7 @@ struct WakeupEvent {
 }
 
 impl Poller {
-    /// Creates a poller without sockets. Only its waker can end a wait.
+    /// Creates a poller without sockets. Until a socket is added, only the waker, a timeout or a signal ends a wait.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers are involved.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -101,7 +101,8 @@ impl Waker {
     /// Ends the current wait. If no thread is waiting now, the next wait ends immediately.
     pub fn wake(&self) {
         let increment = 1u64.to_ne_bytes();
-        // SAFETY: pointer and length describe `increment`. A full counter means that a wake-up is already pending.
+        // SAFETY: pointer and length describe `increment`. The write fails only if the counter is full. Then a wake-up
+        // is already pending, so the failure can be ignored.
         unsafe { libc::write(self.fd(), increment.as_ptr().cast(), increment.len()) };
     }
 

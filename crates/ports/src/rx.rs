@@ -59,8 +59,8 @@ pub struct RxBatch {
 unsafe impl Send for RxBatch {}
 
 impl RxBatch {
-    /// Replaces the batch's content by the frames that wait at the socket, or in the ring that the socket fills. If no
-    /// frame waits, the batch is empty.
+    /// Replaces the batch's content by up to [`BATCH`] frames that wait at the socket or, if `ring` is given, in this
+    /// ring, which the socket fills. If no frame waits, the batch is empty.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, ring: Option<&Arc<Ring>>) -> io::Result<Oddities> {
         self.clear();
         match ring {
