@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def places(options: argparse.Namespace) -> LabRuns:
-    """Return the folders that runs are read from and written to; with --output, only the folder given there."""
+    """Return the folders of lab runs and of the experiments' results, and the time since which lab runs must have begun
+    to be reused: now with --again, otherwise any time. With --output, its folder is used for all runs and results."""
     since = time.time() if options.again else 0.0
     if options.output:
         return LabRuns(options.output, options.output, since)
@@ -78,8 +79,9 @@ def places(options: argparse.Namespace) -> LabRuns:
 def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
     """Return the folder of the result pages for a call without the option --docs.
 
-    The folder is `docs` if `output` is a standard folder: that of the embedded switch or, for experiments that are run
-    with only one kind of switch, that of this kind. Otherwise the pages are written to `output`, beside the runs.
+    If each of the experiments may be run with every kind of switch, the folder is `docs` if `output` is the embedded
+    switch's standard folder. If all are bound to one kind, it is `docs` if `output` is the standard folder of that
+    kind. In all other cases, the pages are written to `output`, beside the runs.
     """
     (switch, *others) = {experiment.switch for experiment in experiments}
     ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]

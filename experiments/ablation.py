@@ -30,7 +30,8 @@ BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
 """Seconds at which the cause of a case (for example, a loaded server) begins and ends, and at which the run ends."""
 POOL, LOADED = 10, 1
 WORK_S, RATE_PER_SERVER = 7e-3, 5.6
-"""CPU seconds of a request, and requests per second for each server. This load is two fifths of a server's capacity."""
+"""CPU seconds of a request, and requests per second for each server. This load is two fifths of the capacity of a
+server, which may use a tenth of a CPU."""
 OVERLOAD = 6.0
 """Factor by which overload multiplies the usual request rate. The product is more than twice the capacity of all
 servers, so that each server loses most SYNs."""
@@ -198,8 +199,8 @@ def _variant(parameters: Mapping[str, Any]) -> Variant:
 
 
 def plan(parameters: Mapping[str, Any]) -> PoolPlan:
-    """Return the simulation's plan: a case's pool and events; R's period T is 1 s and its window mT 10 s, as in the
-    demo."""
+    """Return the simulation's plan: the case's pool and events, with the mechanism switched off. R's period T is 1 s
+    and its window mT is 10 s, as in the demo."""
     case, variant = parameters["case"], _variant(parameters)
     options = BalanceOptions(mode=variant.mode, period_s=PERIOD_S, window_s=WINDOW_S)
     options = replace(options, production=replace(options.production, **variant.options))

@@ -205,11 +205,11 @@ MECHANISMS: Mapping[str, Variant] = {
     NONE: Variant(NewsMode.STATIC),
 }
 NOT_WITHOUT = (BY_AR, BY_LASTING, PAPER, NONE)
-"""Names of the rows with a substituted mechanism or another mode; the other rows are without a mechanism."""
+"""Names of the rows with a substituted mechanism or another mode. Each other row, except WHOLE, omits one mechanism."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point to measure for each mechanism and each case in which the mechanism can matter."""
+    """Return a point to measure for each seed, each mechanism and each case in which the mechanism can matter."""
     seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, tuple(CASES))
     return [
         Point(

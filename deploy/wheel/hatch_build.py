@@ -18,7 +18,7 @@ class Programs(BuildHookInterface[Any]):
     """Build hook; hatchling finds this class by its base class."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the stripped programs to the wheel.
+        """Add the stripped programs to the wheel, and set the wheel's platform tag.
 
         Raises FileNotFoundError, whose message states the remedy, if a program is not built.
         """

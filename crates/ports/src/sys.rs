@@ -130,7 +130,7 @@ fn interface_request(name: &str) -> Option<libc::ifreq> {
     Some(request)
 }
 
-/// Returns and clears the socket's pending error, if any.
+/// Clears the socket's pending error and returns it as `Err`. Returns `Ok` if no error is pending.
 pub fn take_error(fd: &OwnedFd) -> io::Result<()> {
     let (mut error, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
     // SAFETY: pointer and length describe `error`, which outlives the call.

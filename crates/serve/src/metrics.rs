@@ -41,8 +41,8 @@ pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result
     axum::serve(listener, Router::new().route("/metrics", get(answer))).await
 }
 
-/// Returns whether the `Accept` headers list OpenMetrics in version 1.0.0 or later. The metrics endpoint of the Python
-/// controller chooses its format in the same way.
+/// Returns whether the `Accept` headers list OpenMetrics without a version, or in version 1.0.0 or later. The metrics
+/// endpoint of the Python controller chooses its format in the same way.
 fn accepts_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
     accepted.flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
