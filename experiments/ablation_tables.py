@@ -79,7 +79,8 @@ class Ablation:
         }
 
     def costs(self, without: str) -> dict[str, Cost]:
-        """Return the cost of a mechanism's absence in each case."""
+        """Return the cost of a mechanism's absence by case, for the cases that were run with and without the
+        mechanism."""
         costs: dict[str, Cost] = {}
         for case in self.cases:
             whole, other = (self._by_number(case, name) for name in (WHOLE, without))
@@ -107,8 +108,8 @@ class Ablation:
         }
 
     def draw(self, axes: Axes, names: Iterable[str], *, relative: bool = False) -> None:
-        """Draw the differences from the complete mode, or the ratios to the complete mode; significant differences are
-        coloured."""
+        """Draw the differences from the complete mode; with ``relative``, the ratios to the complete mode. Significant
+        differences are coloured."""
         for place, name in enumerate(names):
             for cost in self.costs(name).values():
                 value = (cost.whole.value + cost.more.value) / cost.whole.value if relative else cost.more.value

@@ -69,7 +69,8 @@ def of_some(known: int, records: Sequence[Record]) -> str:
 
 
 def most_per_s(records: Sequence[Record]) -> str:
-    """Return the packets per second through the switch in the run with the highest mean rate."""
+    """Return as text the packets per second that the switch received in the run with the highest mean rate; "" if no
+    run counted packets."""
     rates = [
         record.result["switch"]["received"] / record.parameters["seconds"]
         for record in records

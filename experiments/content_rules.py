@@ -112,7 +112,8 @@ def decision_us(records: Sequence[Record], kind: str, count: int, where: str) ->
 
 
 def bodies(records: Sequence[Record], kind: str, where: str) -> dict[int, tuple[Mean, Mean]]:
-    """Return the microseconds and the MB/s of a decision on a kind of body, by the body's size (a power of ten)."""
+    """Return the microseconds and the MB/s of a decision on a kind of body, by the body's size in bytes (rounded to a
+    power of ten); `where` is the place of the deciding element in the body (`absent`: there is none)."""
     lines_by_size: dict[int, list[Mapping[str, Any]]] = {}
     for line in _lines(records):
         if (line.get("body"), line.get("place")) == (kind, where):
@@ -161,7 +162,7 @@ def _lab_table(records: Sequence[Record]) -> Table:
 
 
 def _flat(records: Sequence[Record], kind: str) -> Goal:
-    """Require that a decision takes at most MOST_US, and at most FLAT_TIMES as long as with 1 rule, wherever the
+    """Require that a decision takes at most MOST_US, and at most FLAT_TIMES times as long as with 1 rule, wherever the
     matching rule is."""
     text = f"{kind}: flat within {FLAT_TIMES:g} times of 1 rule, at most {MOST_US:g} us"
     times = {

@@ -107,7 +107,7 @@ def _range(values: Sequence[int]) -> str:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table row for each series, with medians over the pairs."""
+    """Report a table with a row of means for each series, and goals for the medians over the pairs."""
     after = [record.result["agent_after"] for record in matching(records, series=AGENT.name)]
     goals = [
         _median(records, "mb_per_s", "spliced: at least 0.9 of plain forwarding, median", {"least": LEAST_SHARE}),

@@ -51,7 +51,8 @@ of few posts scatter."""
 DOCUMENTS = (1_000, 10_000, 100_000, 1_000_000)
 POST_SECONDS = 4.0
 POST_RATE_PER_S, POST_BYTES_PER_S = 40.0, 5e6
-"""Largest rates of posts; large documents are sent less often, so that no two posts overlap in time."""
+"""Largest rates of posts, in posts and in bytes per second. The limit of bytes makes posts of large documents rarer, so
+that no two posts overlap in time."""
 BOUND, DOCUMENT = "bound by the path", "bound by the document"
 """Which rule selects the server for a posted document: a rule on the path, which reads nothing of the document, or a
 rule on the document's last element."""

@@ -50,7 +50,8 @@ PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
 belongs to one service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
-"""Length of accept queues: long enough that waiting in them does not affect the figures."""
+"""Length of the servers' accept queues, in connections: so long that no queue overflows, and no lost SYN affects the
+figures."""
 GRACE_S = 20.0
 
 KILO, MEGA, HUNDRED = "kilo", "mega", "hundred"

@@ -70,7 +70,7 @@ class Cost:
         self.cpu.append(time.process_time() - cpu)
 
     def values(self) -> dict[str, float]:
-        """Return medians and maxima over the rounds in ms."""
+        """Return the median and the maximum wall-clock time and the median CPU time over the rounds, in ms."""
         return {
             "ms": 1000 * statistics.median(self.wall),
             "worst_ms": 1000 * max(self.wall),

@@ -319,7 +319,7 @@ def _alarm_s(case: Case, run: CrowdRun) -> float:
 
 
 def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
-    """Return the times of alarms outside of crowds and of the LATE_S seconds after each crowd."""
+    """Return the times at which alarms begin, except those during a crowd or within LATE_S seconds after a crowd."""
     before, alarms = False, list[float]()
     for decision in run.decisions:
         crowd = any(surge.begins_s <= decision.time_s < surge.ends_s + LATE_S for surge in case.surges)
