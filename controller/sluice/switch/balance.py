@@ -132,7 +132,8 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
 
 
 def idle_members(state: State) -> Iterator[P4TableEntry]:
-    """Yield an entry for each set of servers from which the switch may select an idle one for a new connection.
+    """Yield the sets of servers from which the switch may select an idle one for a new connection: an entry for each
+    service and each range of IDLE_WORD server numbers in its group.
 
     Groups of content services have no entries: the FIN by which a server becomes idle is counted for the content
     service, not for its group.

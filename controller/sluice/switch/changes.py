@@ -84,7 +84,8 @@ def _entry(schema: P4Schema, names: _Names, old: p4r.TableEntry | None, new: p4r
 
 
 def _facts(schema: P4Schema, names: _Names, entry: p4r.TableEntry | None) -> dict[str, str]:
-    """Return an entry's effect: its action's name and parameters, or the weights of its group's members."""
+    """Return an entry's action and parameters, or the weights of its group's members, and its metadata as ``note``; an
+    empty dict for None."""
     if entry is None:
         return {}
     decoded, facts = P4TableEntry.decode_entry(entry, schema), dict[str, str]()

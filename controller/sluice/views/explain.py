@@ -87,8 +87,8 @@ def question(world: World, client: str, service: str) -> Question:
 
 
 async def explain(controller: Controller, client: str, service: str) -> dict[str, Any]:
-    """Return a client's pins (its entries in the connection table), and the switch's predicted treatment of the
-    client's next SYN. Reads only. Raises Refused, SwitchError."""
+    """Return a client's pins (its entries in the connection table), the switch's predicted treatment of the client's
+    next SYN, and the limits on new connections. Writes nothing. Raises Refused, SwitchError."""
     world, link = controller.world, controller.leading()
     subject = question(world, client, service)
     if link.registers.units.pin_states:
