@@ -1,5 +1,5 @@
-"""Directories of results, whose content only complete results replace, and the version of the program that made
-them."""
+"""Directories of results, and the version of the program that made the results. The content of a directory is replaced
+only by complete results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _git(*arguments: str) -> str:
 
 @cache
 def version(kind: str) -> str:
-    """Return a hash over the files of controller, lab, pipeline and switch, for a kind of switch or the kernel.
+    """Return a hash over the files of controller, lab, pipeline and switch; for the kind KERNEL, of controller and lab.
 
     Tests and documents are not part of the hash. Raises SetupError if the switch is not built.
     """

@@ -157,8 +157,11 @@ class TransfersLab(NamespaceNetwork):
     # -- running
 
     def sent(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Make transfers. Return, for every connection, the measurements of the switch and of the sender's kernel, and
-        the kernel's counters for all connections."""
+        """Make transfers for ``seconds``, while the share ``loss`` of the server's segments is dropped.
+
+        Return, for every connection, the measurements of the switch and of the sender's kernel, and the kernel's
+        counters for all connections. ``congestion``: the sender's congestion control.
+        """
         before = self.kernel()
         host, chain = self.loses
         rule = f"-p tcp --sport {WEB_PORT} -m statistic --mode random --probability {loss} -j DROP".split()

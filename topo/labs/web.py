@@ -51,7 +51,8 @@ DYING_S = 1.0
 
 
 class Lab(MininetNetwork):
-    """The pool's servers, the load's client and a plain host around the switch."""
+    """The lab: the switch, and around it the pool's servers, two clients (for the load and for long downloads), and a
+    host that is neither client nor server."""
 
     target = VIP
     """The IP address to which the load client sends its requests."""

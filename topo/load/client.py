@@ -6,8 +6,9 @@ host. The program has one thread with non-blocking sockets and epoll; a request 
 
 `ThinkingUsers` fetch a page, think, and fetch the next page on the same connection if it is still open. A page consists
 of several objects, fetched one after another. After a number of pages a user closes its connection, and later opens a
-new one. Thinking times are exponential, so that a request is equally likely at every moment. If a used connection ends
-before a byte of the answer, the user repeats the GET on a new connection, as RFC 9110, section 9.2.2, permits. Any
+new one. Thinking times are exponential, so that a request is equally likely at every moment. If a
+connection that has already served a request ends before a byte of the next answer, the user repeats the GET on a new
+connection, as RFC 9110, section 9.2.2, permits. Any
 other failure counts as a lost page.
 """
 

@@ -1,4 +1,4 @@
-"""A SYN flood: SYNs at a steady rate from addresses that never answer, each SYN with another address or port."""
+"""A SYN flood: SYNs at a steady rate, each from a random address and port of a network whose hosts never answer."""
 
 from __future__ import annotations
 

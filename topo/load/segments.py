@@ -50,8 +50,10 @@ class Segments:
 
 
 def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: int | NDArray[Any]) -> Segments:
-    """Return ``size`` segments with the fields ``columns``; a scalar applies to all segments. Without ``word`` the
-    segments have no payload."""
+    """Return ``size`` segments with the fields ``columns``; a scalar applies to all segments, and a missing field is 0.
+
+    Without ``word`` the segments have no payload.
+    """
 
     def column(name: str) -> Column:
         return np.broadcast_to(np.asarray(columns.get(name, 0)).astype(np.uint32), (size,))

@@ -156,7 +156,8 @@ def parse_segment(frame: bytes, time: float, service: Address, port: int) -> Seg
 
 
 class Capture(Tap):
-    """A running capture of a service's segments; the reading thread passes each segment to `deliver`."""
+    """A running capture of the SYN, FIN and RST segments to and from a service; the reading thread passes each segment
+    to `deliver`."""
 
     def __init__(
         self, namespace_pid: int, interface: str, service: Address, port: int, deliver: Callable[[Segment], None]

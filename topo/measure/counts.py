@@ -19,13 +19,16 @@ from topo.testbed.errors import SetupError
 from topo.testbed.processes import await_true
 
 COUNTER_SPACE = 1 << 32
-"""Number of values of a counter in the switch's ledger, which has 32 bits and wraps."""
+"""Number of values of the switch's counters of segments, which have 32 bits and wrap."""
 QUIET_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of a server's segments since the switch started, or between two readings."""
+    """Numbers of a server's segments since the switch started, or between two readings.
+
+    They are: SYNs, first and repeated SYN-ACKs, ACKs of the client that complete a handshake, and RSTs of the server.
+    """
 
     syn: int
     synack: int

@@ -18,8 +18,8 @@ from topo.testbed.namespaces import socket_in
 RECEIVE_BUFFER_BYTES = 32 << 10
 CHUNK_BYTES = 8 << 10
 TIMEOUT_S = 45.0
-"""Seconds without a received byte after which a download counts as broken. The timeout is longer than the time in which
-the kernel repeats a SYN that an overloaded server has dropped."""
+"""Seconds without a received byte after which a download counts as broken. The timeout leaves the kernel
+time to repeat several times a SYN that an overloaded server has dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,9 @@ def write_paths(file: Path, paths: Sequence[str]) -> Path:
 
 
 def share_of(paths: Sequence[str], share: int, processes: int) -> Sequence[str]:
-    """Return the paths that process number `share` of `processes` requests. Together the processes request each path as
-    often as `paths` contains it."""
+    """Return the paths that process number `share` of `processes` requests: its share, so that all processes together
+    request each path as often as `paths` contains it. If there are fewer paths than processes, a process without a
+    share requests all paths."""
     return paths[share::processes] or paths
 
 

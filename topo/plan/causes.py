@@ -30,7 +30,7 @@ HALF_OPEN = 256
 """Largest number of half-open connections of a server that uses no SYN cookies."""
 TURN_S, SLOW_TURN_S = 8e-3, 80e-3
 """Seconds that a server, and a slow server, needs for a block of an answer. Four servers with equal shares answer up to
-215 requests per second; a slow server can answer a seventh of its requests."""
+215 requests per second; a slow server answers a tenth of a server's rate, about half of its quarter of QUIET_PER_S."""
 CROWDED_TURN_S = 30e-3
 WORKERS, BACKLOG = 16, 16
 SICK, SICK_NAME = 1, "s2"

@@ -245,9 +245,9 @@ class TofinoSwitch(_OfKind):
     spared_mean_ms = 50.0
     """The value is high because the model needs 3 ms per packet; handshakes of 15 to 33 ms were measured."""
     rate_margin = 2.0
-    """The value is high because R can reach its equilibrium before a phase ends. The loaded server is then just not
-    overloaded: with a margin m, its ratio is about 1/m of that of the equal split or less. The demo requires one
-    half."""
+    """The demo requires that R at least halve the loaded server's ratio. At equilibrium, which R can reach within a
+    phase, the server is just not overloaded: with a margin m, its ratio is then about 1/m of that of the equal split
+    or less. So m is at least 2."""
     client_wait_ms = 20.0
     """The value is high because model and driver occupy two processors. In a measurement, httperf noticed connections
     15 ms later than the capture did."""

@@ -26,8 +26,8 @@ OVERHEAD_S = 4.0
 """Estimated seconds of a run, in addition to its load, to build and take down the network and to await the beginning of
 an interval."""
 COMPRESSION = {"embedded": 8.0, "bmv2": 4.0}
-"""Time compression k by kind of switch. At k = 8 a crowd without control causes some 9,000 packets/s, which is BMv2's
-limit on the lab's machine."""
+"""Time compression k by kind of switch. It is smaller for BMv2, because at k = 8 a crowd without control causes some
+9,000 packets/s, which is BMv2's limit on the lab's machine."""
 BMV2_FULL_LINK = 2.0
 """Compression k on BMv2 for a crowd without control, which fills the link: at k = 4, BMv2 would lose packets before the
 link does."""

@@ -1,7 +1,8 @@
 """The readings of a run: the controller's decisions, and counters of link, switch and servers.
 
-A `Sample` is read every second: counters of bottleneck and switch, CPU time and memory of switch and controller, memory
-of the slow server. A `Row` is a decision of flash-crowd control, read from the controller's trace.
+A `Sample` is read several times in a detection interval: counters of bottleneck and switch, CPU time and memory of
+switch and controller, memory of the slow server. A `Row` is a decision of flash-crowd control, read from the
+controller's trace.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ controller's first interval would become the controller's first estimate of the 
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the requests to the target, before compression; raise LogFormatError for a log that cannot be replayed."""
+    """Return the requests to the target, before compression. In a scenario with slow clients, those from the onset on
+    come over slow links. Raises LogFormatError for a log that cannot be replayed."""
     crowd = replace(settings.crowd(), over_s=settings.onset_s + scenario.lasts_s)
     requests = logged_requests(settings) if settings.log else synthesise(crowd, TARGET, seed=settings.seed)
     if not scenario.slow_clients:
