@@ -159,7 +159,7 @@ def test_published_control_limits_the_one_with_the_highest_count() -> None:
 
 @pytest.mark.parametrize("mode", ["production", "paper"])
 def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
-    """A controller adopts two limits from the switch; in paper mode it continues with at most one of them."""
+    """A starting controller adopts the two limits that are in the switch; in paper mode it keeps only one of them."""
     both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
     run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
     left = run.switch.crowd

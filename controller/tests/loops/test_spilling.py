@@ -50,7 +50,7 @@ def opened(switch: FakeSwitch, s1: int, s2: int) -> None:
 
 
 def gate(switch: FakeSwitch) -> tuple[int, int] | None:
-    """Return rate and burst of the service's admission meter; None: the meter is not configured."""
+    """Return the rate (SYNs/s) and burst (SYNs) of service 1's admission meter; None: the meter is not configured."""
     config = switch.meters.get((switch.schema.meters[Meter.ADMISSION].id, 1))
     return None if config is None else (config.cir, config.cburst)
 

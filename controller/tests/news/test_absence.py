@@ -30,9 +30,10 @@ def load(seed: int, *, days: float, minutes: float) -> Floats:
 
 
 def errors(rate: Floats, absent: int) -> tuple[float, float]:
-    """Return the median log error of two predictions of a rate after an absence of `absent` minutes.
+    """Return the median of abs(ln(predicted / actual)) of two predictions of a rate after `absent` minutes of absence.
 
-    The first prediction is the last minute before the absence, the second the mean of the same hour on other days.
+    The first prediction is the rate of the last minute before the absence, the second the mean rate of the same hour on
+    the WEEK days before.
     """
     now = np.arange(2 * WEEK * DAY, rate.size, 7)
     hours = rate.reshape(-1, 60).mean(axis=1)

@@ -32,7 +32,7 @@ def alarms(link: Bottleneck) -> list[float]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.7])
 def test_paper_mode_detects_within_the_papers_bound(seed: int, phase: float) -> None:
-    """Chen & Heidemann detect a crowd within 1.4 intervals (88 s at T = 64 s), wherever in an interval it begins."""
+    """Chen & Heidemann detect a crowd within 88 s at T = 64 s, about 1.4 intervals, wherever in one it begins."""
     onset = (8 + phase) * T
     link = Bottleneck(News(PAPER), crowd(onset, 20), bystanders=3, seed=seed)
     link.run(11 * T)

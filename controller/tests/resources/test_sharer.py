@@ -69,7 +69,10 @@ NEEDS = st.sampled_from(list(Needs))
 def test_the_caps_in_the_switch_never_exceed_the_budget(
     rounds: list[list[float]], sharing: object, needs: Needs, budget: float
 ) -> None:
-    """The caps stay within the budget, except for minimum caps, although small changes are not written."""
+    """The sum of the caps in the switch stays within the budget, although small changes of caps are not written.
+
+    The sum may exceed the budget by 1 byte for each transfer, because a cap is at least 1 byte.
+    """
     decider = sharer(Budget(budget, sharing, needs=needs))  # type: ignore[arg-type]
     many = max(map(len, rounds))
     caps: dict[int, int] = {}
