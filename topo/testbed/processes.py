@@ -180,8 +180,8 @@ class Process:
         return json.loads(self.output().splitlines()[-1])
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End the process and its children: SIGTERM, then SIGKILL once the process has ended, at the latest after
-        `timeout_s` seconds."""
+        """End the process and its children: send SIGTERM to all. Once the process itself has ended, or after
+        `timeout_s` seconds, send SIGKILL to those that still run."""
         if self._popen.returncode is not None:
             return
         self._signal(signal.SIGTERM)

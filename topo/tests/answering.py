@@ -77,7 +77,7 @@ def outcome_of(client: Process, timeout_s: float = 120.0) -> Outcome:
 
 
 def running() -> Iterator[AnsweringLab]:
-    """Yield a running lab, for fixtures. Guessing is off: no remembered client is connected to its last server before
-    its request has been read."""
+    """Yield a running lab, for fixtures. Guessing is off: a client is connected to a server only after its request has
+    been read, even if the client's last server is remembered."""
     with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
         yield lab

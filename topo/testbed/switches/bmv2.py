@@ -17,8 +17,8 @@ from .kind import Endpoints, Kind
 
 PROGRAM = "simple_switch_grpc"
 EGRESS_QUEUE_PACKETS = 4096
-"""Length of a port's egress queue in packets. BMv2's default is 64, and BMv2 drops packets that find the queue full
-without counting them; a page of the lab has 70 packets."""
+"""Length of a port's egress queue in packets. BMv2's default is 64, and a packet that finds the queue full is dropped
+and not counted; a page of the lab has 70 packets."""
 THRIFT_TIMEOUT_S = 5.0
 
 
