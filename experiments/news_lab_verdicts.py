@@ -21,8 +21,9 @@ STATIC = {
     "static-40": (80 / 209.7, 56.5, 0.0, 100.2 / 96),
     "static-60": (120 / 209.7, 32.8, 2.0, 90.8 / 96),
 }
-"""Chen & Heidemann's results in Table I for a static limit, by the lab's variant with the same limit: limit relative to
-the crowd's rate, rejected requests in percent, loss in percent, and AR relative to AR before the crowd."""
+"""Chen & Heidemann's results in Table I for a static limit, by name of the lab's variant whose limit has the same ratio
+to the crowd's rate: this ratio, rejected requests in percent, loss in percent, and AR relative to AR before the
+crowd."""
 NEAR_INTERVALS = 1.5
 """Detection within this many intervals agrees with the paper's "slightly more than one"."""
 BEST_PERIODS_S = (64.0, 128.0)

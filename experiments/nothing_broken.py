@@ -62,7 +62,8 @@ def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
 
 
 def rows(result: Values) -> list[dict[str, Any]]:
-    """Return the sum of all waves of connections, and the phase after them, in which the table is overfilled."""
+    """Return the counts summed over all waves of connections, and then the counts of the last phase, in which more
+    connections are opened than the table has room for."""
     waves = [phase for phase in result["phases"] if phase["name"] != PRESSED]
     pressed = [phase for phase in result["phases"] if phase["name"] == PRESSED]
     return [_summed(f"{len(waves)} waves", waves), *pressed]

@@ -32,7 +32,7 @@ REPETITIONS = 3
 LOAD_S = 60.0
 QUICK_LOAD_S = 20.0
 GIVEN_UP_S = 20.0
-"""Seconds after which httperf gives a connection up: longer than most of the client's SYN retransmission timeouts."""
+"""Seconds after which httperf gives a connection up; most of the client's SYN repetitions come before."""
 
 PREDICTED_ABOVE_R, PREDICTED_BELOW_R = 0.02, 0.5
 AGREEMENT = 0.1

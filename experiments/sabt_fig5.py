@@ -101,7 +101,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
 # -- the report
 
 Rates = Mapping[tuple[str, int], NDArray[np.float64]]
-"""Mbit/s of the connections of each loss rate, by sharing method and budget in KB."""
+"""For each loss rate, the Mbit/s of its EACH connections together (mean over runs), by sharing method and budget in
+KB."""
 
 
 def _rates(records: Sequence[Record]) -> Rates:
@@ -170,8 +171,8 @@ def _sums(records: Sequence[Record], how: str, kb: int) -> list[float]:
 
 
 def _held(records: Sequence[Record], how: str) -> Mean:
-    """Return the mean ratio of SABT's total rate to the total rate of another sharing method in the same round, at
-    HALF."""
+    """Return the mean ratio of the total rate under SABT to the total rate under the sharing method `how` in the same
+    round, both with the budget HALF."""
     pairs = zip(_sums(records, SABT, HALF), _sums(records, how, HALF), strict=False)
     return mean_of([sabt / other for sabt, other in pairs])
 

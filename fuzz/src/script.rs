@@ -9,7 +9,7 @@ impl<'a> Script<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the next byte.
+    /// Returns the next byte, or 0 after the end of the input.
     pub fn byte(&mut self) -> u8 {
         self.bytes(1).first().copied().unwrap_or(0)
     }
@@ -21,7 +21,7 @@ impl<'a> Script<'a> {
         taken
     }
 
-    /// Returns a number less than `below`.
+    /// Returns a number less than `below`, made from the next two bytes; returns 0 if `below` is 0.
     pub fn below(&mut self, below: usize) -> usize {
         let number = usize::from(self.byte()) << 8 | usize::from(self.byte());
         number % below.max(1)

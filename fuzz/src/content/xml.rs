@@ -38,7 +38,8 @@ enum Document {
     Other,
 }
 
-/// Collects the elements of a document: the path of each element, and the text directly in the element.
+/// Collects the elements of a document, each with its path and the text directly in it, and returns the document's
+/// class.
 fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     if text.starts_with('\u{feff}') || text.contains('\0') {
         return Document::Other;

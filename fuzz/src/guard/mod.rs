@@ -68,8 +68,8 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
 /// The server's side of the connection.
 struct Peer {
     model: Box<dyn Server>,
-    /// `first` is the server's initial sequence number. `base` is the client's initial sequence number on the
-    /// connection to the server.
+    /// `first` is the sequence number of the first byte that the server sends. `base` is the sequence number of the
+    /// first byte that the server receives.
     first: Seq,
     base: Seq,
     /// The number of bytes that the server has received in order, and the number of bytes that the server has sent.
