@@ -82,7 +82,10 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
 
 
 async def test_scrapes_while_the_switch_restarts_all_get_an_answer(switch: Switch, config: Path) -> None:
-    """Scrapes of the metrics do not disturb the controller: it is ready again, and later scrapes are complete."""
+    """While the switch is down, scrapes of the metrics report no servers, and they do not disturb the controller.
+
+    After the switch's restart the controller is ready again, and scrapes are complete.
+    """
     address, ups = f"127.0.0.1:{free_port()}", list[str]()
 
     def scrape() -> None:

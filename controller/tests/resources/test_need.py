@@ -63,9 +63,8 @@ def test_production_needs_that_of_todays_senders() -> None:
 def test_time_outs_that_are_seen_cost_as_much_as_the_model_has_them() -> None:
     """The share of losses that only a timeout detected is the observed share, but at most the model's share Q.
 
-    Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422. In the first case the observed share is 1, so Q counts; in the
-    second it is 0.1, which counts. A loss ends the growth of the window at
-    17.27882 segments.
+    Q = 0.0297010 * 1.1295055 / 0.1594281 = 0.210422. The observed share is 1 in the first case, so Q counts, and
+    0.1 in the second, so 0.1 counts. A loss ends the growth of the window at 17.27882 segments.
     """
     seen = reading(30 * MSS, losses=1e3, timeouts=1e3)
     mean = (99 + 17.27882 + 0.210422 / 0.99) / (17.27882 / 2 + 1 + 0.210422 * 3 * 1.010204 / 0.99)

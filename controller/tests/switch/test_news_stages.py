@@ -28,7 +28,11 @@ def test_share_becomes_a_mask(share: float, mask: int) -> None:
 
 
 def test_rate_of_a_flow() -> None:
-    """The flow sent 10,000 bytes in 7 steps of 128 units of 1,024 us and 64 units of the next step: 983,040 us."""
+    """The flow sent 10,000 bytes in its measurement window, which is 983,040 us long.
+
+    The window is the last 7 complete steps of 128 units of 1,024 us, and the 64 units of the next step until the flow's
+    last packet.
+    """
     flow = np.array([7 << 32 | (1 << 24) + 64], np.uint64)
     assert decode(flow, np.array([10_000], np.uint64), 128) == approx([80_000 / 0.98304])
 

@@ -56,9 +56,9 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
 
 
 def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
-    """The pool is large, but only two of its servers still have a weight: the group is that of a large pool.
+    """A large pool has one group of further candidates, also if only two of its servers still have a weight.
 
-    Only a small pool has a group for each first candidate.
+    In a small pool, each first candidate has a group of its own.
     """
     state = looking(servers=SMALL_POOL + 4)
     (service,) = state.plan.services

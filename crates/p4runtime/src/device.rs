@@ -156,9 +156,8 @@ impl Device {
         running
     }
 
-    /// Adds a port, or records that the port's link changed to up or down. No packet is
-    /// processed while only some of the groups and replicas that depend on the port have changed. Returns whether the
-    /// call changed anything.
+    /// Adds a port, or records that the port's link changed to up or down. No packet is processed while only some of
+    /// the groups and replicas that depend on the port have changed. Returns whether the call changed anything.
     pub fn set_port(&self, port: u32, up: bool) -> bool {
         let mut programs = self.programs.lock();
         let Programs { running, saved, ports, .. } = &mut *programs;

@@ -12,8 +12,7 @@ use crate::fault::{Fault, Outcome};
 use crate::pipeline::Pipeline;
 
 /// Reads the state of the saved program, or if no program is saved, of the running one, under the device's lock. The
-/// caller has locked `Device::gate`,
-/// so no other request changes the state.
+/// caller has locked `Device::gate`, so no other request changes the state.
 pub struct LockingReader<'d> {
     device: &'d Device,
     pipeline: &'d Arc<Pipeline>,

@@ -14,8 +14,8 @@ use wire::FieldMatchType;
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for fields that are unknown, repeated, of another match kind, too wide or not in P4Runtime's
-/// canonical form, and for omitted exact fields. `NOT_FOUND` for a name (a string for a translated
-/// value) that has no number in the switch yet, if `new` refuses such names.
+/// canonical form, and for omitted exact fields. `NOT_FOUND` for a name (a string for a translated value)
+/// that has no number in the switch yet, if `new` refuses such names.
 pub fn decode_key(key: &[KeyBinding], field_matches: &[FieldMatch], new: NewName) -> Outcome<Vec<KeyField>> {
     for (place, field) in field_matches.iter().enumerate() {
         if key.iter().all(|declared| declared.id != field.field_id) {

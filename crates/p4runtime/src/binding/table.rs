@@ -125,8 +125,8 @@ pub fn bind_action(
     Ok(ActionBinding { id: preamble.id, name: preamble.name.clone(), params: params.collect::<Result<_, _>>()? })
 }
 
-/// Sets the widths of the parameters with translated types, which P4Info lacks, to the widths in the program. The names
-/// that the switch assigns to values of these types then fit the widths too.
+/// Sets the widths of the parameters with translated types, which P4Info lacks, to the widths in the program. The
+/// numbers that the switch assigns to names of these types then fit the widths.
 pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &impl Compiled) {
     for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
         let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);

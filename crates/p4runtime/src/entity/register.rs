@@ -53,8 +53,8 @@ impl Cells {
     }
 }
 
-/// Returns whether a cell has the value zero, the initial value of registers. Returns false for a cell with several
-/// values (a struct or tuple), even if all of them are zero.
+/// Returns whether a cell has the value zero, the initial value of registers. Returns false for a cell that
+/// is a struct, tuple or header, even if all its fields are zero.
 pub fn is_zero(cell: &p4::RegisterEntry) -> bool {
     use p4::p4_data::Data;
     match cell.data.as_ref().and_then(|data| data.data.as_ref()) {
