@@ -49,7 +49,8 @@ class Replay:
         """Yield every decision, in order.
 
         ``start_s``: Unix time of the first reading; default: the first segment's time. ``live``: Unix times of the live
-        controller's decisions, which are slightly later than the regular grid, and much later on a busy machine.
+        controller's decisions, at which the replay then decides too: they are slightly later than the regular grid, and
+        on a busy machine much later.
         """
         driver: Driver | None = None
         now = 0.0

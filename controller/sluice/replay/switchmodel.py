@@ -1,8 +1,8 @@
 """Computes the counts that the switch would have had: the data-plane model, fed with the segments of a capture.
 
 A capture is taken at the servers' side (after the switch has translated the addresses) or at all ports of the switch.
-The capture shows where each packet went, so the model makes no decisions. It does not show which SYNs the token bucket
-for remembered clients admitted, nor which packets the switch sampled; the model samples every n-th packet.
+The capture shows where each packet went, so the model makes no decisions. The capture does not show which SYNs the
+token bucket for remembered clients admitted, nor which packets the switch sampled; the model samples every n-th packet.
 """
 
 from __future__ import annotations

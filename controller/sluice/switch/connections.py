@@ -91,7 +91,7 @@ class Slots:
     def unexpired(self, times: ConnectionsConfig, idle_s: float, units: Units, now: int) -> NDArray[np.bool_]:
         """Return which slots have not expired at ``now``, a time in the table's ticks.
 
-        On targets whose keys do not contain the connection's state, each stamp has already been set back by the
+        On targets whose keys do not contain the connection's state, the switch itself has set each stamp back by the
         difference between the idle time and the state's lifetime; so all slots there expire after ``idle_s``.
         """
         seconds = {state: idle_s if units.pin_states else lifetime_s(state, times, idle_s) for state in PinState}

@@ -188,7 +188,7 @@ class Plan:
     def _prefixes(self) -> Mapping[int, list[tuple[int, dict[int, Address | None]]]]:
         """The routes by IP version and then, from the longest prefix to the shortest, by prefix length.
 
-        The routes of a length are given by prefix, as a number: the next hop, or None for a connected subnet.
+        For each length, a dict contains the next hop, or None for a connected subnet, by the prefix as a number.
         """
         hops: dict[tuple[int, int], dict[int, Address | None]] = {}
         routes = [(route.to, route.via) for route in self.config.routes]

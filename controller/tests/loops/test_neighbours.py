@@ -231,7 +231,10 @@ HELD = Ether(src=SERVER, dst="02:00:00:00:00:02") / IP(src="10.0.0.100", dst="10
 
 
 def _unresolved(switch: FakeSwitch, address: str, frame: Any = HELD, neighbour: int = 0) -> None:
-    """Send the controller a packet to an address, whose next hop has this id; 0: the address itself is the next hop."""
+    """Send the controller a packet to `address`, because the MAC address of its next hop is unknown.
+
+    `neighbour`: the next hop's id; 0: the address itself is the next hop.
+    """
     packet = frame.copy()
     packet[IP].dst = address
     del packet[IP].chksum
