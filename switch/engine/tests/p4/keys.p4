@@ -2,7 +2,8 @@
 #include <core.p4>
 #include <v1model.p4>
 
-/// Bit 0: the packet contains a key header. Bit 1: the program removes that header. Bit 2: the program writes its fields.
+/// Bit 0: the packet contains a key header. Bit 1: the program removes that header. Bit 2: the program writes the
+/// header's fields.
 header ask_h { bit<8> what; }
 header key_h {
     bit<8>  small;

@@ -74,7 +74,8 @@ fn check_second_run(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> V
     kinds
 }
 
-/// Configures the program `name` and checks frames whose first byte is in the range `first`.
+/// Configures the program `name` at random, and passes 1,000 random frames, whose first byte is in the range `first`,
+/// to [`check_second_run`]. Returns its result.
 fn check(name: &str, first: std::ops::Range<u8>) -> Vec<u32> {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut both = Both::new(&json(name)).unwrap();

@@ -50,7 +50,8 @@ fn registers_of_all_widths() {
     query(&mut s, 0, 3, 0);
     assert_eq!(query(&mut s, 0, 3, 0).wide, 1 << 64 | 1);
     assert_eq!(s.engine.register_read(wide, 0).unwrap(), (2u128 << 64 | 2).to_be_bytes());
-    // A read outside of the array leaves its destination unchanged, which is 0 here. A write there has no effect.
+    // A read outside of the array leaves its destination unchanged, which is 0 here. A write outside of the array has
+    // no effect.
     assert_eq!(query(&mut s, 0, 1, 10).value, 0);
     query(&mut s, 0, 2, u32::MAX);
 

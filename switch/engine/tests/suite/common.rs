@@ -97,7 +97,7 @@ pub fn range(low: u64, high: u64) -> KeyField {
     KeyField::Range { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() }
 }
 
-/// Collects the JSON pointers of all values of a JSON tree.
+/// Collects the JSON pointers of all values of a JSON tree, except those in `source_info`, which only messages use.
 fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_string());
     match v {

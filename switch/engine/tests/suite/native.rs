@@ -263,7 +263,8 @@ fn a_length_can_come_straight_from_a_header() {
     both.configure(&mut rng);
     for now in 0..200 {
         let mut frame: Vec<u8> = (0..rng.random_range(20..80)).map(|_| rng.random_range(0..14)).collect();
-        // The length field of the header is set to 0 or 8 bits.
+        // Byte 5 is the length of the variable-length field in bits. It is set to 0 or 8, because the other numbers
+        // below 14 would be parser errors.
         frame[5] = frame[5] / 4 % 2 * 8;
         both.send(now * 300_000, rng.random_range(0..8), &frame);
     }

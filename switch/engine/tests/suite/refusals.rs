@@ -70,9 +70,9 @@ fn others() -> Vec<(&'static str, &'static str, Change)> {
     ]
 }
 
-/// Collects the paths of a tree's values, one path for each kind of value. Some members of an object determine how the
-/// loader reads the object. Values in two elements of an array are of the same kind if the objects around them agree in
-/// these members.
+/// Adds to `paths` the path of the first value of each kind in a tree. `at` is the path of `value`. `kind` is the same
+/// path with `*` for the indices of arrays, and with the members of the enclosing objects that determine how the loader
+/// reads an object (such as `op`).
 fn collect_paths(value: &Value, at: &str, kind: &str, seen_kinds: &mut HashSet<String>, paths: &mut Vec<String>) {
     if seen_kinds.insert(kind.to_owned()) {
         paths.push(at.to_owned());

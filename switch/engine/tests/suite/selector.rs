@@ -171,8 +171,8 @@ fn a_profile_does_not_exceed_its_limit() {
     s.engine.table_modify(0, t, &replacement).unwrap();
     assert_eq!(s.engine.profile_size(p), ProfileSize { weights: 6, places: 2 });
 
-    // The limit is now three members, whatever their weights. The entries 1 and 2 have one member each, so entry 1 may
-    // have two members.
+    // The limit is now three members in all groups together, whatever their weights. Entry 2 has one member, so entry 1
+    // may have two members.
     s.engine.limit_profile(p, Some(ProfileLimit::Places(3)));
     let two_members = entry_with(&s, 1, &[(1, 40), (2, 50)]);
     s.engine.table_modify(0, t, &two_members).unwrap();
