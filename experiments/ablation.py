@@ -41,7 +41,8 @@ FLOOD_PER_S = 500.0
 """SYNs per second of the flood, whose handshakes are never completed: nine for each SYN of the clients."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 LEAST_MS = 1.0
-"""A mechanism is useful in a case if its absence adds more than this time in ms to a request, with 95 % confidence."""
+"""A mechanism is useful in a case if its absence adds more than this time in ms to a request, and more than
+ablation_tables.MARGIN of the mean time, both with 95 % confidence."""
 CONNECTIONS_PER_S = 18_000.0
 """Approximate number of connections that are simulated per second of computing, to estimate the time left."""
 
@@ -130,7 +131,7 @@ def _overloads(simulation: Simulation, times: float) -> None:
 
 
 def _floods(simulation: Simulation) -> None:
-    """Send a SYN whose handshake is never completed, and schedule the next SYN of the flood."""
+    """Send a SYN whose handshake is never completed, and schedule the next SYN of the flood until ENDS_S."""
     (switch,) = simulation.switches
     pin = Pin()
     server = switch.syn(pin)

@@ -1,7 +1,7 @@
 """A simulated ablation of production mode's mechanisms against crowds: each mechanism is switched off in turn.
 
-The measure is the share of the requested bytes that arrive in whole answers within ten seconds, so that refused, lost
-and slow requests all count as failed. A count of requests would favour a full link that starves large answers.
+The main measure is the share of the requested bytes that arrive in whole answers within ten seconds, so that refused,
+lost and slow requests all count as failed. A count of requests would favour a full link that starves large answers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WithoutKnee(Knee):
     """A knee detection that ignores responses, and so reports no degradation of the responses."""
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """Ignore the response."""
+        """Ignore the responses of the interval."""
 
 
 class WithoutLongMean(LongMean):

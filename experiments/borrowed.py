@@ -18,15 +18,15 @@ def point_of(experiment: Experiment, key: str) -> Point:
 
 
 def kept(experiment: Experiment, point: Point, labs: LabRuns) -> Record | None:
-    """Return the run's record from the experiment's results; None if there is no record from `labs.since` or
-    later."""
+    """Return the record of a point's run from the experiment's results; None if the results contain no record of a run
+    that began at `labs.since` or later."""
     records = Store(labs.experiments, experiment.name).of([point])
     return records[0] if records and records[0].began >= labs.since else None
 
 
 def kept_or_made(experiment: Experiment, point: Point, labs: LabRuns, say: Say) -> Record:
-    """Return the run's record from the experiment's results; if there is none, make the run, and do not store its
-    record."""
+    """Return the record of a point's run from the experiment's results; if there is none, run the point in its lab, and
+    do not store the new record."""
     if known := kept(experiment, point, labs):
         return known
     with place(experiment, point.group, labs, say) as measure_point:

@@ -36,14 +36,17 @@ RATE_PER_S, SECONDS = 100.0, 3.0
 TIMEOUT_S = 300.0
 FLAT_TIMES, MOST_US = 2.0, 5.0
 LINEAR_TIMES = 1.5
-"""The largest factor by which a cost that is linear in the number of rules may exceed proportional growth."""
+"""The largest factor by which a cost that counts as linear, in the number of rules or in the size of a body, may exceed
+proportional growth."""
 LEAST_MB_PER_S = 100.0
 EARLY_SHARE = 0.1
-"""The largest share of a body that may be read if the deciding element is near the body's start."""
+"""The largest time of a decision by an element near the body's start, as a share of the time with the element at the
+body's end. The rest of the body need not be read."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: the benchmark for each kind of rule, then lab runs for each number of rules."""
+    """Return the points to measure: the benchmark for each kind of rule and of body, then lab runs for each number of
+    rules."""
     each = QUICK_EACH_S if quick else EACH_S
     rounds = range(1 if quick else REPETITIONS)
     bench = [
@@ -255,7 +258,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the cost of decisions and requests by number of rules (LCS's Figure 6a), and of bodies by size (6c)."""
+    """Draw the cost of decisions and of requests by number of rules (LCS's Figure 6a), and the cost of decisions on a
+    body by the body's size (LCS's Figure 6c)."""
     decisions, lab, large = figure.subplots(1, 3)
     for kind in KINDS:
         known = {count: mean.value for count in COUNTS if (mean := decision_us(records, kind, count, "last")).runs}

@@ -19,7 +19,8 @@ from topo.testbed.processes import Process
 PAIRS, QUICK_PAIRS = 30, 10
 PATH = LAST.replace(KILO, HUNDRED)
 UNDER_WAY = 5_000
-"""Number of packets to a client after which the connection is certainly spliced; the answer has about 70,000."""
+"""When the client has received and sent this number of packets of a transfer, the connection is certainly spliced; the
+answer alone has about 70,000 packets."""
 TIMEOUT_S = 60.0
 LEAST_SHARE, MOST_CPU = 0.9, 1.3
 

@@ -61,7 +61,8 @@ EQUAL_TIMES = 1.1
 """Two medians count as equal if they differ by at most this factor, as medians of one series do from run to run."""
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
-"""A time that grows by less than this factor over all document sizes counts as constant."""
+"""A time that grows at most by this factor over all document sizes counts as constant; of two times, the longer counts
+as little longer if it is at most this factor times the other."""
 SENT = "sending it is part of it"
 
 

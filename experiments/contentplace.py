@@ -46,8 +46,9 @@ from topo.testbed.processes import Process, threads_s
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
 PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
-"""Ports of the services other than shop. Each service needs its own port, because an endpoint (address and port)
-belongs to one service only."""
+"""Ports at which the servers listen for plain service, for the rival proxies and for the groups of the service ahead.
+For shop they listen at port 80. Services need different ports, because a server's endpoint (address and port) belongs to one
+service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
 """Length of the servers' accept queues, in connections: so long that no queue overflows, and no lost SYN affects the
@@ -61,7 +62,8 @@ BYTES: Mapping[str, int] = {KILO: 1_000, MEGA: 1_000_000, HUNDRED: 100_000_000}
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A method of content switching that is measured: it selects a server for each request."""
+    """What is measured: a method of content switching, which selects a server for each request, or, for comparison, the
+    service without rules or a single server."""
 
     name: str
     title: str
@@ -103,8 +105,11 @@ def rules(count: int) -> list[Mapping[str, object]]:
 
 
 def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the services of the controller's configuration; ``controls`` has the control socket of each agent by
-    name."""
+    """Return the services of the controller's configuration.
+
+    ``count``: the number of path rules of shop; ahead has at most RULES of them. ``controls``: the control socket of
+    each agent by name.
+    """
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
     limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
     ahead_servers = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
@@ -143,7 +148,8 @@ POOL = RivalsPool(SERVERS, (1.0,) * len(SERVERS))
 
 
 class ContentPlace(ContentLab):
-    """The lab with agents and rival proxies, all of which have the same rules."""
+    """The lab with agents and rival proxies. The agent of shop and the proxies have the same rules on the path; only
+    agents also have rules on clients and documents."""
 
     apache_directives = "KeepAlive Off\n" + "\n".join(
         f"Listen {port}" for port in (PLAIN_PORT, RIVALS_PORT, AHEAD_PORT)

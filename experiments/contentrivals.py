@@ -63,7 +63,8 @@ frontend map
 
 
 def nginx_configuration(host: HostPlan, rules: Rules, directory: Path) -> str:
-    """Return nginx's configuration: one process, a location for each prefix, no log, and no writes to disk."""
+    """Return nginx's configuration: one process, a location for each prefix, no access log, and no buffering of bodies
+    on disk."""
     upstreams = "\n".join(
         f"  upstream {name} {{ least_conn; {' '.join(f'server {peer.address}:{rules.port};' for peer in servers)} }}"
         for name, servers in rules.groups.items()

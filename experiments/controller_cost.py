@@ -36,7 +36,7 @@ from experiments.records import grouped
 
 FLOWS = (1024, 4096, 16_384, 65_536)
 CASES = (*((10, flows) for flows in FLOWS), (100, 4096), *((1000, flows) for flows in FLOWS))
-"""Numbers of servers and flows that are measured."""
+"""The measured pairs of a number of servers and a number of flows."""
 QUICK_CASES = ((10, 1024), (10, 4096), (100, 4096), (1000, 4096), (1000, 65_536))
 ROUNDS, QUICK_ROUNDS = 15, 5
 REPETITIONS = 3
@@ -47,8 +47,8 @@ SHARE = 0.02
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return a point to measure for every number of servers and flows; the quick form has fewer numbers of flows and no
-    repetitions."""
+    """Return a point to measure for every pair of numbers of servers and flows, and every repetition; the quick form
+    has fewer pairs and no repetitions."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     return [
         Point(
@@ -160,7 +160,8 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
 def _cells(
     turn: int, flows: int, servers: Sequence[int], destination: int, *, crowd: bool
 ) -> dict[Register, dict[int, int]]:
-    """Return the switch's registers after a round: every flow had packets, and only the first server lost SYNs."""
+    """Return the cells that a round's packets would have written to the switch's registers: every flow had packets, and
+    only the first server lost SYNs."""
     stamp = TICK_BASE + (turn + 1) * 100_000
     octets = 2_000 if crowd else 20_000
     asked = 3_000 * turn + (20_000 * (turn - 1) if crowd else 0)

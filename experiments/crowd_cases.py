@@ -46,8 +46,8 @@ NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
 """Service counts as normal again when NORMAL_SHARE of the requests that begin within NORMAL_WINDOW_S seconds are
 answered."""
 WARM_S = 60.0
-"""Seconds at the beginning of a run that are left out: in a run without a crowd from all figures, in a run with crowds
-only from the mean AR before the first crowd."""
+"""Seconds at the beginning of a run that are left out: in a run without a crowd from all figures except false alarms,
+in a run with crowds only from the mean AR before the first crowd."""
 LATE_S = 30.0
 """An alarm within this many seconds of a crowd's end is not false: the crowd's queue is still being served."""
 FURTHER_CLIENTS = 1_000_000
@@ -218,8 +218,8 @@ def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool
 
 
 def values(case: Case, run: CrowdRun, busy: Busy) -> Values:
-    """Return the figures of a run. They describe the requests made during crowds, unless a figure's name states
-    otherwise."""
+    """Return the figures of a run. They describe the requests made during crowds (in a run without crowds, all requests
+    except the first and the last), unless a figure's name states otherwise."""
     due = [outcome for outcome in run.outcomes if case.crowded(outcome.due_s)]
     ends_s = max((surge.ends_s for surge in case.surges), default=case.end_s)
     return {
