@@ -16,7 +16,10 @@ BASE_SERVERS, BASE_CONNECTIONS = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case, measured for each forwarder: a row of the report."""
+    """A measurement's frame length in bytes, and its numbers of servers, open connections and additional routes.
+
+    A case is measured for each forwarder; a case of one forwarder is a row of the report.
+    """
 
     frame: int = SMALL
     servers: int = BASE_SERVERS

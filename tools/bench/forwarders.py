@@ -58,7 +58,7 @@ class KernelDnat(Switch):
             "net.ipv4.ip_forward": "1",
             "net.ipv4.conf.all.rp_filter": "0",
             "net.ipv4.conf.default.rp_filter": "0",
-            # Connection tracking accepts the data segments of packet_load, which have arbitrary sequence numbers.
+            # Let connection tracking accept the data segments of packet_load, which have arbitrary sequence numbers.
             "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
         }
         for port in (1, 2):
@@ -76,7 +76,7 @@ class KernelDnat(Switch):
         for port in (1, 2):
             queue = f"{self.intfs[port].name}/queues/rx-0/rps_cpus"
             run_in(self.pid, ["unshare", "--mount", "sh", "-c", spread + queue])
-        # The settings of net.netfilter exist only after the first rule.
+        # The settings of net.netfilter exist only after the nat table has been loaded, here without rules.
         self.restore([])
         run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
         hop = ["ip", "neighbour", "replace", CLIENTS_HOP, "lladdr", CLIENT_MAC, "dev", self.intfs[1].name]

@@ -24,7 +24,7 @@ SPARE_TIME_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Percentiles of the time from sending to arrival, in microseconds."""
+    """The number of received frames, and percentiles of the time from sending to arrival, in microseconds."""
 
     received: int
     p50: float
@@ -55,7 +55,10 @@ class Load:
         return path
 
     def flood(self, frame: Path, first: int, count: int, rate: float, seconds: float) -> tuple[int, float]:
-        """Send frames of `count` connections; return the number of frames sent, and the duration in seconds."""
+        """Send frames of the `count` connections from number `first` on, at `rate` (frames/s) for `seconds`.
+
+        A rate of 0 means as fast as possible. Returns the number of frames sent, and the duration in seconds.
+        """
         words = self._run(seconds, "flood", self.out, str(frame), first, count, rate, seconds)
         return int(words[0]), float(words[1])
 

@@ -96,7 +96,8 @@ class Bench:
         count = connections - self.opened
         best = 0
         for _ in range(OPENING_TRIES):
-            # A repeated SYN leaves the connection's pin (its entry in the connection table) unchanged.
+            # All connections are opened again after a loss. A repeated SYN leaves the connection's pin (its entry in
+            # the connection table) unchanged.
             best = max(best, self.offer(frame, self.opened, count, rate, count / rate).received)
             if best >= count * (1 - LOSS):
                 self.opened = connections

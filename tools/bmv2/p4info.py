@@ -21,8 +21,10 @@ _Prefix = p4i.P4Ids.Prefix
 
 
 def p4info_of(program: Json) -> p4i.P4Info:
-    """Return the P4Info of direct tables, their actions, and arrays, with the JSON's names, and ids in the JSON's
-    order."""
+    """Return the P4Info of all actions and indirect arrays, and of the tables without an action profile.
+
+    The names are those of the JSON, and the ids are in the JSON's order.
+    """
     info = p4i.P4Info(pkg_info=p4i.PkgInfo(arch="v1model"))
     widths = _widths(program)
     # The JSON has a copy of each action for every table. The copies share a name, so the dict contains only the last.

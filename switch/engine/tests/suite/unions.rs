@@ -12,8 +12,8 @@ fn long(kind: u8, value: u8) -> Vec<u8> {
     vec![kind, 0, 0, value]
 }
 
-/// Builds a packet of `unions.p4`: the operation, the union `one`, the items, and bytes that the program does not
-/// parse.
+/// Builds a packet of `unions.p4`: the operation `what`, the number of items, the program's answer, the union `one`,
+/// the items, and bytes that the program does not parse.
 fn frame(what: u8, answer: u8, single: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
     [&[what, items.len() as u8, answer], single, &items.concat(), b"rest"].concat()
 }

@@ -142,8 +142,8 @@ fn changed(op: &str, change: impl Fn(&mut Value)) -> Value {
     program
 }
 
-/// Division rounds towards zero, and division by zero gives 0. p4c refuses a divisor that is not constant; BMv2
-/// supports it, so the test changes the program's JSON.
+/// Division rounds towards zero, and division by zero gives 0. The test puts the division into the program's JSON,
+/// because p4c refuses a divisor that is not constant, which BMv2 supports.
 #[test]
 fn division_rounds_towards_zero_and_by_zero_gives_0() {
     let program = changed("*", |v| v["op"] = "/".into());
