@@ -50,8 +50,8 @@ BY_CHANCE = ", no more apart than chance"
 
 
 def by_chance(first: Mean, second: Mean) -> bool:
-    """Return whether the difference of two means is not significant. It is not if it is at most the root of the sum of
-    the squared half widths of the two intervals. False if one of the means is that of a single run."""
+    """Return whether the difference of two means may be due to chance: whether it is at most the root of the sum of the
+    squared half widths of the two intervals. False if one of the means is that of a single run."""
     return abs(first.value - second.value) <= math.hypot(first.half, second.half)
 
 

@@ -257,8 +257,8 @@ def report(records: Sequence[Record]) -> Report:
 
 
 def draw(records: Sequence[Record], figure: Figure) -> None:
-    """Draw the ratio of AR in the crowd to AR before it, and the share of measured packets, against size; draw the CPU
-    time of decisions against flows."""
+    """Draw the ratio of AR in the crowd to AR before the crowd, and the share of measured packets, against size. Draw
+    the CPU time of a decision against the number of flows."""
     left, right = figure.subplots(1, 2)
     rows = grouped(records, _place)
     for number, variant in enumerate(VARIANTS):

@@ -28,8 +28,8 @@ queue."""
 
 
 def points(quick: bool) -> Sequence[Point]:
-    """Return the points to measure: all variants in turn, so that a slow change of the machine's speed affects all
-    alike."""
+    """Return the points to measure. Each repetition has one run of every variant, so that a slow change of the
+    machine's speed affects all variants alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     shorter: Values = {"seconds": seconds} if quick else {}
     return [

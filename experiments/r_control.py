@@ -33,7 +33,7 @@ WAYS: Mapping[str, Callable[[Say], Lab]] = {DIRECT: DirectLab, ROUTED: RoutedLab
 
 def points(quick: bool) -> Sequence[Point]:
     """Return the points to measure: every path between client and server at every rate. Repetitions are interleaved, so
-    that a slow change of the machine's speed affects all alike."""
+    that a slow change of the machine's speed affects all paths and rates alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(

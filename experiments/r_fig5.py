@@ -45,7 +45,7 @@ MEDIAN_DIGITS = 2
 
 def points(quick: bool) -> Sequence[Point]:
     """Return the points to measure: every variant (in the quick form those of QUICK) at every rate. Repetitions are
-    interleaved, so that a slow change of the machine's speed affects all alike."""
+    interleaved, so that a slow change of the machine's speed affects all variants alike."""
     rates, seconds = (QUICK_RATES_PER_S, QUICK_LOAD_S) if quick else (RATES_PER_S, LOAD_S)
     return [
         Point(

@@ -39,7 +39,7 @@ SEED = 1
 
 def points(quick: bool) -> Sequence[Point]:
     """Return the points to measure: the variants of COMPARED (quick form: of QUICK) in both cases. Repetitions are
-    interleaved, so that a slow change of the machine's speed affects all alike."""
+    interleaved, so that a slow change of the machine's speed affects all variants alike."""
     seconds = QUICK_LOAD_S if quick else LOAD_S
     return [
         Point(

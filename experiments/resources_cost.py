@@ -54,8 +54,8 @@ REPETITIONS = 3
 LATENCY_S, SHARE = 0.1, 0.1
 MSS, RTT_S = 1448, 0.02
 BUDGET = 300_000
-"""A server's budget is this many bytes for each of its transfers. The transfers of most servers exceed the budget, so
-that caps are needed."""
+"""A server's budget is this many bytes for each of its transfers. The transfers of most servers together have more
+bytes in flight, so that caps are needed."""
 MOST = 1 << 30
 """The largest budget of a server, in bytes."""
 

@@ -61,8 +61,8 @@ LARGE, LARGE_SEEDS = 300, (1, 2, 3)
 """Pools of at least LARGE servers take long, so they are run only with the seeds of LARGE_SEEDS."""
 DECIDED_MS = 100.0
 OF_THE_WAY = 0.1
-"""Tolerance, as a part of the distance from an equal split to the final level of the loaded servers' share: the share
-has settled if it remains within this tolerance, and still falls if it falls by more in the last quarter of a run."""
+"""Tolerance, as a part of the distance from an equal split to the final level of the loaded servers' share. The share
+has settled once it remains within this tolerance of the level."""
 
 
 def points(quick: bool) -> Sequence[Point]:

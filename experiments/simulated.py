@@ -1,4 +1,5 @@
-"""Common parts of experiments with simulated flash crowds: the published plans, and their figures as JSON."""
+"""Common parts of experiments with simulated flash crowds: the simulated runs on Chen & Heidemann's topology, and the
+figures of a run as values that JSON can represent."""
 
 from __future__ import annotations
 

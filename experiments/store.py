@@ -111,7 +111,8 @@ class Store:
     def text(self, note: str) -> str:
         """Return the content of the store's file, with a note at its head.
 
-        The head also contains the machine of the first run. A run on another machine contains its machine.
+        The head also contains the machine of the first run. The record of a run on another machine contains
+        that machine.
         """
         usual = next(iter(self._machines.values()), this_machine())
         own = {key: {"machine": asdict(machine)} for key, machine in self._machines.items() if machine != usual}

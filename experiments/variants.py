@@ -14,8 +14,8 @@ from topo.testbed.nodes import switch_kind
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0
-"""R's window in seconds. Ohta & Andou use T = 10 s and a window of 200 s. Here time is ten times faster, and the window
-is half as long as scaled: 10 s instead of 20 s."""
+"""R's window in seconds. The window has 10 periods T of 1 s (PERIOD_S); Ohta & Andou use a window of 200 s, which has
+20 periods of 10 s."""
 
 
 @dataclass(frozen=True, slots=True)

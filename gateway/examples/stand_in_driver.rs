@@ -1,5 +1,5 @@
-//! Serves the stand-in for the driver, with the repository's program, for tests outside this crate. Prints its URI, and
-//! serves until it is killed. On SIGUSR1, prints the number of entries that clients have written.
+//! Serves the stand-in for the driver, with the repository's program, for tests outside this crate. Prints the
+//! stand-in's URI, and serves until it is killed. On SIGUSR1, prints the number of entries that clients have written.
 //!
 //! `cargo run --release -p sluice-tofino --example stand_in_driver`
 

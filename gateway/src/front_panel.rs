@@ -139,7 +139,7 @@ impl FrontPanel {
     /// Configures the ports in the driver.
     ///
     /// # Errors
-    /// Fails for the first port that cannot be configured. The error contains its line.
+    /// Fails for the first port that cannot be configured. The error contains the line of the file that declares it.
     pub async fn apply(&self, driver: &Driver) -> Result<(), Status> {
         for port in &self.ports {
             port.set(driver).await.map_err(|status| {

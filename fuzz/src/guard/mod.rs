@@ -1,5 +1,6 @@
 //! A connection to a service whose rules refuse some requests. The client sends arbitrary bytes in arbitrary pieces,
-//! and the server answers every request that it receives. The server's model panics if a refused request reaches it.
+//! and the server answers every request that it receives. The server's model panics if a request that the
+//! rules refuse reaches the server.
 
 mod http;
 mod imap;
