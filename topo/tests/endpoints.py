@@ -29,7 +29,7 @@ SO_RCVBUFFORCE = 33
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 WRAP = 1 << 32
 GET = b"GET / HTTP/1.1\r\n\r\n"
-PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # must not have 25 bytes, the length of "100 Continue"
+PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # not 25 bytes, which the switch takes for a "100 Continue"
 BUFFER = 16 << 20
 QUIET_S = 0.2
 """Seconds without a segment after which the exchange is considered complete."""

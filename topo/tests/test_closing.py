@@ -23,7 +23,7 @@ from topo.tests.server import keep_alive
 pytestmark = needs.ROOT
 
 KEPT_S = 300
-"""Apache's KeepAliveTimeout, so long that Apache closes no connection itself."""
+"""Apache's KeepAliveTimeout in seconds, so long that Apache closes no connection itself."""
 KEEPALIVES_S = 6
 """Seconds in which more than three keepalive probes, sent every second, remain unanswered."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()

@@ -22,7 +22,7 @@ from topo.tests.test_closing import asks
 pytestmark = needs.LONG
 
 KEPT_S = 300
-"""Apache's KeepAliveTimeout, so long that Apache closes no connection itself."""
+"""Apache's KeepAliveTimeout in seconds, so long that Apache closes no connection itself."""
 TIMEOUT_S = 30.0
 WORKERS = 5
 ROOM = {"limit": WORKERS, "threshold": 0.8, "release": 0.75, "least_age_s": 0.1}

@@ -76,8 +76,7 @@ class Traces:
         self.namespaces |= {network_namespace(pid) for pid in family} - {own, 0}
 
     def left(self) -> list[str]:
-        """Return descriptions of all processes, namespaces, interfaces, cgroups and files of the demo that still
-        exist."""
+        """Return descriptions of all processes, namespaces, cgroups and files of the demo that still exist."""
         name = f"{PREFIX}{self.pid}-"
         pids = parents()
         return [

@@ -39,8 +39,8 @@ BURSTS, MSS = 30, 1448
 
 
 class RoutedLab(TransfersLab):
-    """The lab of transfers with a router between server and switch. Towards the switch the router has the addresses of
-    the server."""
+    """The lab of transfers with a router between server and switch. Towards the switch the router has the
+    server's MAC address, so that it receives the packets to the server."""
 
     names: Sequence[str] = (SWITCH, "client", "server", "router")
 

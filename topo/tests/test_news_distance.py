@@ -22,7 +22,7 @@ INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 
 
 class Kernel:
-    """A fake `tc` that logs its calls and refuses netem from the interface `refuses` on; there is no TUN device."""
+    """A kernel without TUN devices, whose fake `tc` logs its calls and refuses netem on the interface `refuses`."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, refuses: str) -> None:
         self._log = directory / "asked"

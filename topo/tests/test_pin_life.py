@@ -92,7 +92,7 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
 
 
 def goes_on(connection: Connection) -> bool:
-    """Send some bytes three times; return whether the connection was not reset."""
+    """Send some bytes three times within 0.4 s; return False if the connection is reset."""
     try:
         for _ in range(2):
             connection.socket.sendall(b"late")
@@ -154,8 +154,8 @@ class Reuse:
 
 @contextmanager
 def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]]:
-    """Capture at a host's interface while the context is active; yield the list of SYNs to the service at an
-    address."""
+    """Capture at a host's interface while the context is active; yield the list, which grows, of the SYNs to the
+    service's port at `address`."""
     seen: list[Segment] = []
 
     def take(segment: Segment) -> None:

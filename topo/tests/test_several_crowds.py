@@ -106,8 +106,8 @@ def test_five_crowds_that_begin_together_have_a_limit_each(tmp_path: Path) -> No
 
 
 def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) -> None:
-    """An inner crowd at a slow server begins and ends during an outer crowd, whose answers exceed the link. Its limit
-    begins and ends without changing that of the outer crowd."""
+    """An inner crowd at a slow server begins and ends during an outer crowd, whose answers exceed the link. The inner
+    crowd's limit begins and ends without changing the outer crowd's."""
     settings = replace(
         SHORT,
         before=8,
