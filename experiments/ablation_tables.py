@@ -29,12 +29,13 @@ class Measured:
     scale: float = 1.0
     more_is_better: bool = False
     fine_below: float = 0.0
-    """Differences smaller than this value are shown with one more digit."""
+    """Differences of a smaller absolute value are shown with one more digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The effect of a mechanism's absence on a figure in a case."""
+    """The effect of a mechanism's absence on a figure in a case: the figure's mean with all mechanisms (`whole`), and
+    the mean difference that the absence makes (`more`)."""
 
     figure: Measured
     whole: Mean
@@ -89,7 +90,8 @@ class Ablation:
         return costs
 
     def table(self, titles: Mapping[str, str]) -> Table:
-        """Return a table with a row for each mechanism and a column for each case."""
+        """Return a table with a column for each case: the means of the complete mode in the first row, then a row of
+        differences for each mechanism that has runs."""
         whole = [mean_of(list(self._by_number(case, WHOLE).values())) for case in self.cases]
         rows = [[WHOLE, *(mean.text(self.figure.digits) for mean in whole), ""]]
         for name, title in titles.items():

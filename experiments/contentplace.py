@@ -47,8 +47,8 @@ HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
 PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
 """Ports at which the servers listen for plain service, for the rival proxies and for the groups of the service ahead.
-For shop they listen at port 80. Services need different ports, because a server's endpoint (address and port) belongs to one
-service only."""
+For shop they listen at port 80. Services need different ports, because a server's endpoint (address and port) belongs
+to one service only."""
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
 """Length of the servers' accept queues, in connections: so long that no queue overflows, and no lost SYN affects the

@@ -17,7 +17,7 @@ SERVING = "serving P4Runtime on "
 
 
 def configuration(servers: int, **options: Any) -> dict[str, Any]:
-    """Return a configuration of one service with `servers` servers and the given options."""
+    """Return a configuration of one service with `servers` servers; `options` are added to the service's settings."""
     return {
         "interfaces": [
             {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.1.0.1/16"},
@@ -40,7 +40,7 @@ def configuration(servers: int, **options: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(directory: Path) -> Generator[str]:
-    """Start a switch, and yield the address of its P4Runtime server."""
+    """Start a switch, yield the address of its P4Runtime server, and end the switch after the block."""
     words = EMBEDDED.command(EMBEDDED.find(), {}, Endpoints("127.0.0.1:0", directory))
     process = Process("the switch", words, log=directory / "switch.log")
     try:
@@ -51,7 +51,7 @@ def serving(directory: Path) -> Generator[str]:
 
 @dataclass(slots=True)
 class Cost:
-    """Wall-clock and CPU seconds that this process (the controller) spends in each round."""
+    """Wall-clock and CPU seconds that this process (the controller) spends on one phase of a round, by round."""
 
     wall: list[float]
     cpu: list[float]

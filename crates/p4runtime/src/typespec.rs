@@ -119,7 +119,8 @@ impl DataType {
     /// Returns the value of a register cell as `ceil(width / 8)` bytes.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the message is of another kind, `OUT_OF_RANGE` when the value does not fit.
+    /// `INVALID_ARGUMENT` when the message is of another kind, `OUT_OF_RANGE` when the value does not fit. For a
+    /// translated type, the errors of [`translation::decode`].
     pub fn decode_cell(&self, data: &P4Data) -> Outcome<Vec<u8>> {
         match (self, &data.data) {
             (Self::Bit(width), Some(Data::Bitstring(value))) => bits::unsigned(value, *width),

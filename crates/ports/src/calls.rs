@@ -83,7 +83,7 @@ impl Calls {
     }
 
     /// Returns the frame in buffer `number`, and reinserts the VLAN tag if the kernel removed it. Returns `None` if the
-    /// frame was truncated.
+    /// frame was truncated. Counts truncated frames and incomplete checksums in `oddities`.
     pub fn frame(&mut self, number: usize, oddities: &mut Oddities) -> Option<&[u8]> {
         let header = &self.headers[number];
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {

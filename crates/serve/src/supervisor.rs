@@ -49,8 +49,8 @@ impl Supervisor {
     }
 
     /// While the future is polled, calls `is_alive` periodically, and notifies systemd that the process is alive each
-    /// time that the result is true. `is_alive` may wake threads, and check at its next call whether these threads have
-    /// worked since.
+    /// time that the result is true. Never calls `is_alive` if systemd expects no such notifications. `is_alive` may
+    /// wake threads, and check at its next call whether these threads have worked since.
     pub async fn watch(&self, mut is_alive: impl AsyncFnMut() -> bool) -> Infallible {
         let (Some(pause), Some(_)) = (self.pause, &self.systemd) else { return pending().await };
         loop {
