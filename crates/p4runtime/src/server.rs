@@ -13,7 +13,8 @@ use crate::service::Service;
 
 /// Time without data from a controller after which the server sends an HTTP/2 ping.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Time in which a controller must answer the ping; otherwise the server closes the connection.
+/// Time in which a controller must answer the ping; otherwise the server closes the connection. So the streams of a
+/// controller that vanished end within 25 seconds.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a client must complete the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use crate::arbitration::{Arbiter, Notice, StreamId};
 use crate::proto::p4::v1 as p4;
 use p4::stream_message_response::Update;
 
-/// Limit on the number of streams that are open at the same time.
+/// Limit on the number of streams that are open at the same time, because each stream may occupy [`EVENT_BYTES`].
 const STREAMS: usize = 256;
 
 /// A message that a stream's client receives, or the error with which the server ends the stream.
@@ -23,7 +23,8 @@ pub type Response = Result<p4::StreamMessageResponse, Status>;
 const NOTICES: usize = 64;
 /// Limit on the packets, digests and other events queued for one client. Further events are dropped.
 const EVENTS: usize = 1024;
-/// Limit on the encoded size of one client's queued events together, in bytes.
+/// Limit on the encoded size of one client's queued events together, in bytes. The limit bounds the memory that is
+/// occupied for a client that does not read.
 const EVENT_BYTES: usize = 4 << 20;
 
 /// A queued event, with the part of [`EVENT_BYTES`] that it occupies.

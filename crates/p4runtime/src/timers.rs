@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::device::Device;
 use crate::entity::table::encode_key_and_attributes;
 
-/// Interval between searches for idle entries, in programs that have tables with idle timeouts.
+/// Interval between searches for idle entries, in programs that have tables with idle timeouts. An entry is reported at
+/// most this time after its timeout has expired.
 const IDLE_SCAN: Duration = Duration::from_millis(250);
 
 /// Runs the periodic tasks until the future is dropped. Sleeps while no task is due.

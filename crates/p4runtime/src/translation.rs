@@ -21,7 +21,8 @@ use crate::proto::p4::config::v1 as p4info;
 use p4info::p4_new_type_spec::Representation;
 use p4info::p4_new_type_translation::SdnType;
 
-/// Limit on the number of names that the types with one URI have together.
+/// Limit on the number of names that the types with one URI have together. This limit and [`LONGEST_NAME`] bound the
+/// memory that clients can occupy by new names.
 const MOST_NAMES: usize = 1 << 18;
 /// Limit on the length of a name, in bytes.
 const LONGEST_NAME: usize = 256;

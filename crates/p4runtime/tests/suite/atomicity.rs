@@ -286,7 +286,7 @@ async fn every_packet_sees_a_batch_completely_or_not_at_all() {
         if round % 10 == 9 {
             updates.push(update(Delete, by_ports(1, 77)));
             controller.write_batch(DataplaneAtomic as i32, updates).await.unwrap_err();
-            // The failed batch was reverted. The test makes the same changes without the refused update.
+            // The failed batch was reverted. The test replaces the entry again, without the update that was refused.
             let swap = vec![update(Delete, by_ports(3, 2)), update(Insert, by_ports(2, 1))];
             controller.write_batch(DataplaneAtomic as i32, swap).await.unwrap();
         } else {

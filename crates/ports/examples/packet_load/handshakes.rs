@@ -8,7 +8,7 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 use crate::connections::{ACK, HEADERS, SYN, Template, answer, flags};
 
 /// If no handshake was completed for this time, the pending connections count as given up, and new connections are
-/// started.
+/// started: the program does not repeat frames that were lost.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 pub fn run(
