@@ -22,8 +22,8 @@ from topo.testbed.nodes import KERNEL, switch_kind
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
 """Names of the settings that differ between the runs."""
 REPETITIONS = 3
-"""Repetitions of all runs in the full form, about 50 minutes each. The first repetition consists of the runs of
-`make news` and `make news-overhead`."""
+"""Repetitions of all runs in the full form, about 50 minutes each. The first repetition uses the runs of `make news`
+and `make news-overhead`; only its run without the switch is additional."""
 SEED_STEP = 100
 """Difference between the seeds of two repetitions. The seeds between them are for the hosts of a lab: each host draws
 the patience of its clients with a seed slightly above the seed of the run."""

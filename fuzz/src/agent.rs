@@ -1,7 +1,7 @@
 //! Frames and pauses for the agent's engine: a client and a server that send arbitrary segments, guessed connections,
-//! reports of other agents, and malformed frames. The target asserts that each output is a valid segment or order, that
-//! no handshake announces a window of 0, and that all memory is freed. The engine itself asserts the invariants of its
-//! connections after every event.
+//! reports of other agents, and malformed frames. The target asserts that each output is a segment, a splice order or
+//! an ARP frame, that no handshake announces a window of 0, and that all memory is freed at the end. The engine itself
+//! asserts the invariants of its connections after every event.
 
 use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};

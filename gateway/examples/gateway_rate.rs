@@ -1,6 +1,7 @@
 //! Measures the speed of the gateway in front of a driver stand-in that replies at once. The example prints the number
-//! of table writes per second by batch size, with and without a journal. It also prints the time to read a register of
-//! 65,536 cells through P4Runtime, and the time to read it through BF Runtime.
+//! of table writes per second by batch size, with and without a journal. It also prints the time to read 60 cells of a
+//! register in one request, and the time to read all 65,536 cells of the register, through P4Runtime and through BF
+//! Runtime.
 //!
 //! `cargo run --release -p sluice-tofino --example gateway_rate [BF_RUNTIME GATEWAY]`
 //!
@@ -204,7 +205,7 @@ async fn main() {
     read(bench).await;
 }
 
-/// Repeats a read request for 60 cells of a register, and prints the median time of one request.
+/// Repeats a read request for 60 cells of a register through P4Runtime, and prints the median time of one request.
 async fn read_cells(bench: &mut Bench) {
     const CELLS: i64 = 60;
     let cell = |index| {
@@ -224,7 +225,7 @@ async fn read_cells(bench: &mut Bench) {
     println!("{CELLS} cells in one request: {:.1} ms, median", median(times));
 }
 
-/// Reads a register through BF Runtime and through P4Runtime, and prints both times.
+/// Reads all cells of a register through BF Runtime and through P4Runtime, and prints the two times and their ratio.
 async fn read(bench: &mut Bench) {
     let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
     let mut driver = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
