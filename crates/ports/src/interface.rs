@@ -199,7 +199,7 @@ impl Interface {
     }
 
     /// Replaces the batch's content by the oldest frames that wait at this interface, at most
-    /// [`BATCH`](crate::rx::BATCH) of them.
+    /// [`BATCH`](crate::BATCH) of them.
     pub fn receive(&mut self, batch: &mut RxBatch) -> Received {
         let Some(socket) = &mut self.socket else {
             batch.clear();
