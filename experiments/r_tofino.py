@@ -82,7 +82,8 @@ def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
 
 
 def report(records: Sequence[Record]) -> Report:
-    """Report a table row for each phase of the demo, and the demo's checks as goals."""
+    """Report a table row for each phase of the demo, a table of the final ratio, weight changes and broken connections,
+    and the demo's checks as goals."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
     final = [record.result["ratios_final"][LOADED] for record in records]
     checks = records[0].result["checks"] if records else ()

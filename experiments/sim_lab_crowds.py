@@ -144,7 +144,8 @@ Off = tuple[float, bool, str]
 
 
 def _off(runs: Sequence[Record], name: str) -> Off | None:
-    """Return the deviation of a figure between simulation and lab; None if neither has measured the figure."""
+    """Return the deviation of a figure between simulation and lab. The deviation is infinite if only one side has
+    measured the figure; None if neither has."""
     lab, simulated = (seen(runs, side, name).value for side in ("lab", "simulated"))
     if math.isnan(lab) and math.isnan(simulated):
         return None
