@@ -39,8 +39,11 @@ def _trial(seconds: float) -> float:
 
 
 def instructions_per_packet() -> float | None:
-    """Return the mean instructions per packet over all phases, from the difference of two runs; None if valgrind is not
-    installed."""
+    """Return the mean number of instructions per packet over all phases; None if valgrind is not installed.
+
+    The number is the difference of two runs with different numbers of packets, divided by the difference of these
+    numbers, so that instructions outside of the phases do not count.
+    """
     if shutil.which("valgrind") is None:
         return None
     return (_instructions(MANY) - _instructions(FEW)) / (PHASES * (MANY - FEW))

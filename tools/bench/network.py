@@ -28,7 +28,8 @@ OPENING_RATES = {"bmv2": 8_000.0}
 OPENING_RATE = 100_000.0
 OPENING_TRIES = 3
 FRESH = 4_000_000
-"""The first number of the fresh connections; each of them is used in only one trial."""
+"""The numbers of connections from this one on are used in only one trial each, so that the forwarder does not have an
+entry for the connection yet."""
 
 
 class Bench:

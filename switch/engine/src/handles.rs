@@ -1,5 +1,5 @@
-//! Assigns handles to the members of an action profile. A handle is a number, and a group selects its members in
-//! ascending order of their handles. The order is equal to that of BMv2.
+//! Assigns handles to the members of an action profile. A handle is a number. A group lists its members in ascending
+//! order of their handles, and a packet's hash is an index into this list. The order is equal to that of BMv2.
 //!
 //! BMv2 gives a member the smallest free number as its handle (`bm_sim`'s `HandleMgr`). PI, BMv2's P4Runtime library,
 //! represents a member with weight W in a group as W members of BMv2 (`ActionProfAccessManual`). PI creates the

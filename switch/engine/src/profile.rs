@@ -27,8 +27,8 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Returns the size that the entry adds to the groups of the action profile. Only an entry with a one-shot group
-    /// adds to this size.
+    /// Returns the weights and members that the entry adds to the total size of the action profile's groups. Only an
+    /// entry with a one-shot group adds to this size.
     pub fn size(&self) -> ProfileSize {
         match self {
             Bound::OneShot(group) => ProfileSize::of_one_shot(&group.written.members),

@@ -43,7 +43,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Reads bits of the packet that the parser has not yet extracted.
+    /// Reads `width` bits of the packet, which begin `offset` bits after the parser's position, into `row`.
     pub fn lookahead(&self, p: &Program, data: &[u8], offset: u32, width: u32, row: &mut [u64]) -> Result<(), Stop> {
         let rest = &data[self.position..];
         if rest.len() * 8 < (offset + width) as usize {

@@ -7,7 +7,8 @@
 use super::answer::Answer;
 use super::hash::hash;
 
-/// The maximum number of words of a key in such a hash table. Tables with longer keys are looked up in the store.
+/// The maximum number of words of a key in such a hash table. Machine code contains a comparison for each word;
+/// therefore longer keys are looked up in the table's [`Store`](super::store::Store) by Rust.
 pub const MAX_WORDS: usize = 4;
 /// The value of [`Answer::action`] that marks a free cell.
 pub const FREE: u64 = u64::MAX;

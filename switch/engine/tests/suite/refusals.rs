@@ -49,7 +49,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Returns specific changes that cause messages which the general changes do not cause.
+/// Returns changes of single values, as program, path and change. They cause messages that [`changes`] do not cause.
 fn others() -> Vec<(&'static str, &'static str, Change)> {
     let condition = |op, left: &Value, right: &Value| {
         let value = json!({"op": op, "left": left, "right": right});

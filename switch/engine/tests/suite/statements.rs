@@ -51,7 +51,8 @@ fn headers_are_assigned_with_their_validity() {
 #[test]
 fn stacks_are_assigned_pushed_and_popped() {
     let mut program: Value = serde_json::from_slice(&json("statements")).unwrap();
-    // The primitive assigns a complete stack. p4c's current version generates an assignment for each header instead.
+    // The primitive `assign_header_stack` assigns a complete stack. p4c's current version generates an assignment for
+    // each header instead.
     let stacks = ["others", "items"].map(|name| json!({"type": "header_stack", "value": name}));
     let actions = program["actions"].as_array_mut().unwrap();
     let assigns = |a: &&mut Value| a["primitives"][0]["parameters"][0]["value"] == "others[0]";
@@ -86,7 +87,8 @@ fn variable_length_fields_are_assigned() {
 #[test]
 fn checksums_cover_the_payload() {
     for mut s in Switch::both("statements") {
-        // The sum of 0x0600 and the words of "the payload". The last word is padded with a zero byte.
+        // The sum of the packet's `what` and `count` (0x0600) and the words of "the payload". The last word is padded
+        // with a zero byte.
         let words = [0x0600, 0x7468, 0x6520, 0x7061, 0x796c, 0x6f61, 0x6400u32];
         let sum: u32 = words.iter().sum();
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
