@@ -46,11 +46,14 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class ConnectTimes:
-    """Connect times of a set of connections; ``begun`` is the number of connections, answered or not."""
+    """Times of a set of connections: from the first SYN to the first SYN-ACK, or to the service's FIN.
+
+    ``begun`` is the number of all connections of the set, also of those without a time.
+    """
 
     begun: int
     seconds: Sequence[float]
-    """Connect times of the answered connections, in seconds."""
+    """The times, in seconds, of the connections whose SYN-ACK (or FIN) was captured."""
 
     def mean_ms(self) -> float:
         """Return the mean connect time in milliseconds; NaN if no connection was answered."""

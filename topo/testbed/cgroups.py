@@ -68,7 +68,7 @@ def find_hierarchies(mounts: str) -> Hierarchies:
 
 
 class Group:
-    """A cgroup that limits its processes to a share of one CPU and, optionally, to an amount of memory."""
+    """A cgroup that limits the CPU time of its processes and, optionally, their memory."""
 
     def __init__(
         self,

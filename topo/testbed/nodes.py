@@ -41,7 +41,7 @@ def turn_offloads_off(pid: int, interface: str) -> None:
 
 
 def congestion_control() -> str:
-    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno if the kernel offers no CUBIC.
+    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno if namespaces may not select CUBIC.
 
     A namespace may only select among the algorithms that the initial namespace allows.
     """

@@ -323,8 +323,8 @@ def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path:
 
 
 def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
-    """A client's keepalive probes are answered in every state: before the first request and between two requests, while
-    the agent has the client's side of the connection, and after the splice, when they reach the server."""
+    """A client's keepalive probes are answered in every state: by the agent before the first request, by the server to
+    which the agent forwards them between two requests, and by the server directly after the splice."""
     moments = (None, "/fast?bytes=9&seed=1", "/stay/fast?bytes=9&seed=1")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(lab)) for _ in moments]

@@ -30,7 +30,7 @@ MODEM_BYTES_PER_S = 7_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a run that do not depend on scenario and variant."""
+    """The settings of a run; a scenario may replace some of them (`Scenario.settle`)."""
 
     k: float = 8.0
     """Compression factor: in a run, all times below are divided by k and all rates are multiplied by k."""
@@ -38,7 +38,7 @@ class Settings:
     """The detection interval T in seconds."""
     before: int = 8
     after: int = 11
-    """Number of intervals before and after the interval in which the crowd begins."""
+    """Number of intervals before the interval in which the crowd begins, and from the onset to the load's end."""
     onset_phase: float = 0.4
     """Position of the crowd's onset in its interval, 0 to 1.  The published control takes the rate admitted in the
     interval of the alarm as its first limit, so the limit depends on onset and ramp. `make news-phases` measures the
