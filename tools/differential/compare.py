@@ -98,9 +98,9 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 
 STAMP_TOLERANCE = 100_000
-"""The largest tolerated difference between time stamps of the two switches: two minutes in the finer of the two units
-of time. The switches' clocks start with the switches, which do not start simultaneously. Timeouts are days, so that the
-difference lets no entry expire on one switch only."""
+"""The largest tolerated difference between time stamps of the two switches: 102 s for stamps in units of 1.024 ms,
+almost two hours for stamps in units of 65.536 ms. The switches' clocks start with the switches, which do not start
+simultaneously. Timeouts are days, so that the difference lets no entry expire on one switch only."""
 _STAMPED = (
     Register.PIN_KEY_1,
     Register.PIN_KEY_2,

@@ -1,4 +1,7 @@
-"""Adds a content service to the tables, and random frames of its clients, agents and servers, with agents' orders."""
+"""Adds a content service to the tables, and random frames of its clients, agents and servers to the frames.
+
+The agents also send orders: messages by which the switch splices a client's connection with a server's.
+"""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Frames:
         return [self.next_frame() for _ in range(count)]
 
     def next_frame(self) -> tuple[int, bytes]:
-        """Return a random frame with its port; a quarter of the frames are mutilated."""
+        """Return a random frame with its port; a quarter of the frames are mutilated, and 2 % have a random port."""
         port, frame = self.rng.choice(self._KINDS)(self)
         if self.rng.random() < 0.25:
             frame = self.mutilated(frame)
@@ -125,7 +125,7 @@ class Frames:
         return port, frame
 
     def mutilated(self, frame: bytes) -> bytes:
-        """Return the frame cut, extended, or with changed bits or bytes; it is never empty."""
+        """Return the frame cut, extended, or with changed bits or bytes, or else random bytes; never an empty frame."""
         rng = self.rng
         kind = rng.randrange(6)
         if kind == 0:

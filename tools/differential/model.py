@@ -19,8 +19,8 @@ Only frames and entries that both can treat alike are used. What a Tofino cannot
   sent.
 - A refused SYN with IPv4 options gets no RST: such SYNs are not sent.
 - Tofino compares loads by logarithms but the twin compares them exactly, so no service compares a second server.
-- Tofino's ledger (its packet counts) is in egress, so every next hop has a neighbour entry, and every host a
-  host route.
+- Tofino's ledger (its packet counts) is in egress, which a packet does not reach if its next hop has no neighbour
+  entry. So every next hop has a neighbour entry, and every host has a host route.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ BY_DESIGN = (ends_in_checksum, is_cut, has_wrong_checksum_inside, is_syn_with_op
 
 
 def comparable_frame(frame: bytes) -> bytes:
-    """Return a frame padded to Tofino's least length; in an ICMP error about UDP, ICMP and UDP checksums are set to
-    0."""
+    """Return a frame padded to Tofino's least length. If the frame is an ICMP error that quotes a UDP packet, the
+    checksums of ICMP and of UDP are set to 0."""
     frame = frame.ljust(LEAST_FRAME, b"\0")
     at = packet_inside(frame)
     if at is None or frame[at + 9] != UDP:
@@ -235,7 +235,10 @@ def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | st
 
 
 def comparable(state: State) -> State:
-    """Return the part of a state that both programs have, by the last two components of the objects' names."""
+    """Return the part of a state that both programs have, by the last two components of the objects' names.
+
+    Counters of bytes are set to 0, and table entries are left out.
+    """
     lacking = {_short(name) for name in LACKING}
     return State(
         registers={_short(name): cells for name, cells in state.registers.items() if name.split(".")[1] in STAGES},
