@@ -51,9 +51,9 @@ SERVERS = {
 """Servers by id: address, protocol, port and service."""
 
 DAYS = 1_318_360
-"""The ticks in a day. As a timeout, they make a slot live longer than any run."""
+"""The ticks of 65.536 ms in a day. With this timeout, a slot of the connection table does not expire during a run."""
 OVER = (1 << 32) - DAYS
-"""A negative timeout in ticks: a slot with this timeout has always expired."""
+"""A negative timeout in ticks: with this timeout, a slot of the connection table has always expired."""
 
 TIMES = ("idle_time", "pending_time", "answered_time", "half_closed_time", "linger_time")
 TIMERS: tuple[dict[str, int], ...] = (
@@ -161,8 +161,8 @@ class World:
         return (table, tuple(match.items())), self.entities.group_entry(table, match, action, members)
 
     def _member(self, action: str, number: int, service: int) -> dict[str, int]:
-        """Return parameters of a member. For half of the members, the service compares a second server of its own
-        group."""
+        """Return parameters of a member. If the action is `choose_server`, half of the members let the switch compare
+        the server with a second server of the same service."""
         weight = {} if action == "choose_stable_server" else {"own_weight": self.rng.randint(1, 16)}
         others = {"others_id": self.rng.choice((0, service))} if action == "choose_server" else {}
         return {"id": number, **weight, **others, **self._more(action)}
@@ -184,7 +184,8 @@ class World:
         return p4r.Update(type=kind, entity=entity)
 
     def _toggle(self) -> p4r.Update:
-        """Delete an entry, or insert it again, if possible with other parameters."""
+        """Insert an entry if it is missing; else delete it (in 15 % of the cases), or write it again, if possible with
+        other parameters."""
         candidates: list[Callable[[], tuple[Key, p4r.Entity]]] = [
             lambda: self.rng.choice(self._foundation()),
             self._vlan,
@@ -241,10 +242,10 @@ class World:
         return self._set(made)
 
     def _route(self) -> p4r.Update:
-        """Change the route of a prefix of random length around an address that occurs in packets.
+        """Insert or delete the route of a prefix around an address that occurs in packets; change a lasting route.
 
-        In half of the cases the prefix is the address itself, because a host route hides the routes of shorter
-        prefixes.
+        In half of the cases the prefix is the address itself: while a host route exists, changes of shorter prefixes
+        have no effect on the address. The lengths of the other prefixes are random.
         """
         address = self.rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, ipv4("192.168.7.7")))
         length = self.rng.choice((32, self.rng.randint(1, 31)))
