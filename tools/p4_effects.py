@@ -232,8 +232,8 @@ class Program:
         return self.known[id(control)]
 
     def type_of(self, control: Control, path: FieldPath) -> str:
-        """Return the type of a field path that begins with a control's parameter; "" if the program does not declare
-        it."""
+        """Return the type of a field path that begins with a control's parameter; "" if the program declares no such
+        field."""
         kind = next((each.type for each in control.parameters if each.name == path[0]), "")
         for name in path[1:]:
             kind = self.fields.get(kind, {}).get(name, "")

@@ -20,8 +20,8 @@ from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
-"""Mask for an id without its kind's prefix. The prefixes differ: TNA's own externs have other prefixes than
-P4Runtime's objects."""
+"""The bits of an id below the prefix, which states the object's kind. The prefix is not compared, because TNA's own
+externs have other prefixes than P4Runtime's objects."""
 
 
 class ObjectsError(Exception):
@@ -30,8 +30,8 @@ class ObjectsError(Exception):
 
 @dataclass(frozen=True)
 class Object:
-    """A named object. `key` lists a table's fields as `name:kind`. As in P4Info, it does not include fields of a
-    selector."""
+    """A named object. `key` lists the fields of a table's key as `name:kind`. Fields of a selector are left out, as in
+    P4Info."""
 
     kind: str
     number: int

@@ -28,8 +28,10 @@ class Number:
 
 
 def lines_for(path: Path, *defined: str) -> Iterator[str]:
-    """Yield the lines that a preprocessor keeps if the macros `defined` are defined. Each condition has the form `#if
-    [!]defined(NAME)`; conditions must not be nested."""
+    """Yield the lines that a preprocessor keeps if exactly the macros `defined` are defined.
+
+    Each condition has the form `#if [!]defined(NAME)`, also with `#elif` and `#else`; conditions must not be nested.
+    """
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():

@@ -95,7 +95,11 @@ class Action:
 
 
 def executed(touch: Touch | None, register: str, action: Action, where: str) -> Touch | None:
-    """Return the touch of a register after an action, given the touch before the action. Raises TouchError."""
+    """Return the touch of a register after an action, given the touch before the action (None: no touch).
+
+    If the action changes a field of the touched cell's index, the cell becomes CHANGED, so that a later write to it
+    counts as a second touch. Raises TouchError if the action contains a second touch.
+    """
     if register not in action.registers:
         return replace(touch, cell=CHANGED) if touch and touch.cell.fields & action.changed else touch
     local: dict[str, Index] = {}
@@ -127,7 +131,8 @@ class Pipeline:
         self.actions = actions
 
     def steps(self, name: str) -> Iterator[tuple[Action | None, str | None]]:
-        """Yield every way through a node: the action that is executed, and the next node."""
+        """Yield, for each possible result of a node, the action that is executed (None: no action) and the next node
+        (None: the pipeline ends)."""
         node = self.nodes[name]
         if "true_next" in node:
             yield None, node["true_next"]
