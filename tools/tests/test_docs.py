@@ -81,8 +81,8 @@ def test_generated_pages_are_what_their_sources_say() -> None:
 
 
 def claims(row: str) -> list[tuple[str, str]]:
-    """Return the tests in a row of the compliance table, as pairs of a file below `switch` and a function ("": all
-    functions of the file)."""
+    """Return the tests in a row of the compliance table, as pairs of a file's path in the repository and a function
+    ("": all functions of the file)."""
     broken = []
     file = ""
     for word in re.findall(r"[\w:/.]+", row.rsplit("|", 2)[1]):

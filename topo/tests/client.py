@@ -68,8 +68,8 @@ class Requests:
     """Number of requests that a client sends before it awaits their answers."""
     most_bytes: int = 10_000
     pause_s: float = 0.0
-    """Mean pause between two requests of a connection, in seconds. The pause is uniform between 0 and twice the mean if
-    `draws`, else constant."""
+    """Mean pause, in seconds, after the answers to each batch of `pipelined` requests. The pause is uniform between 0
+    and twice the mean if `draws`, else constant."""
     draws: bool = False
     apart_s: float = 0.0
     """Seconds between a worker's connections."""

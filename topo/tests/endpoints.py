@@ -1,9 +1,9 @@
 """Clients and a server that do not use the kernel's TCP: they create each segment and send it over raw sockets, for
 thousands of connections.
 
-A client fetches a page, acknowledges it, and then acts when the test calls. Clients and server answer an
-out-of-sequence segment by an ACK with their present numbers (RFC 9293, section 3.10.7.4). They accept a RST only with
-the expected sequence number (RFC 5961).
+A client fetches a page, acknowledges it, and then acts when the test calls. The server answers an out-of-sequence
+segment by an ACK with its present numbers (RFC 9293, section 3.10.7.4); a client only counts such a segment. Both
+accept a RST only with the expected sequence number (RFC 5961); a client answers any other RST by an ACK.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Endpoints:
     clients: dict[Key, Fetching] = field(default_factory=dict[Key, Fetching])
     served: dict[Key, End] = field(default_factory=dict[Key, End])
     tickles: dict[Key, Segment] = field(default_factory=dict[Key, Segment])
-    """The server's answers to tickles (the controller's probes of idle connections). These answers are delayed until
+    """The server's delayed answers to tickles (the controller's probes of idle connections), which are sent only after
     the client's next request has passed."""
     overtaken: set[Key] = field(default_factory=set[Key])
     """Connections whose client sends its next request before the server's answer to the tickle."""

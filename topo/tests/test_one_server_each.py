@@ -86,8 +86,8 @@ def ejected(lab: TalkingLab, name: str, clients: Process) -> bool:
     """Remove a server's route to the clients until SILENT_S after the controller has ejected the server; return False
     if the clients ended earlier.
 
-    The server was drained before. It has fewer connections than the others, so the switch selects it for SYNs, which it
-    cannot answer.
+    The server is drained first, so that it has fewer connections than the others. The switch therefore selects it for
+    SYNs, which it cannot answer.
     """
 
     def is_out() -> bool:
