@@ -208,7 +208,7 @@ def values(schema: Schema, definitions: Schema) -> str:
 
 
 def default(name: str, schema: Schema, model: Schema) -> str:
-    """Return a key's default as text: `required`, a value, or "" if the key has no default that a value could state."""
+    """Return a key's default as text: `required`, a value, or "" if the default is null, an empty list or a section."""
     if name in model.get("required", ()):
         return "required"
     value = schema.get("default")

@@ -166,7 +166,7 @@ def uses(root: Path, words: set[str], names: set[str]) -> Iterator[Use]:
 
 
 def without_exceptions(every: list[Use], exceptions: list[dict[str, str]]) -> list[Use]:
-    """Return the uses that no exception names by its path and its word or (in backquotes) name.
+    """Return the uses that are not excepted. An exception names a path, and a word or (in backquotes) a name.
 
     Raises ExceptionsError.
     """

@@ -1,13 +1,13 @@
-"""Derives from a P4 program's text which fields of its parameters each control reads and writes, and which drop and
-punt reasons it sets.
+"""Derives the effects of each control from a P4 program's text: the fields of the control's parameters that the control
+reads and writes, and the drop and punt reasons that it sets.
 
 The C preprocessor resolves includes, conditions and macros as for p4c, but the target's own headers are replaced by
 empty files. The effects of actions, tables (their keys and all their actions), functions, register actions and applied
 controls are attributed to the control that calls them, under the names of that control's own parameters.
 
-The derivation assumes that every statement is reachable. It does not determine which cells of a register are accessed,
-nor reasons that a control plane's entry sets, nor an argument that an extern writes unless OUTPUTS lists the extern. It
-refuses `switch` and `for`, which no source contains.
+The derivation assumes that every statement is reachable. It finds neither the cells of a register that are accessed,
+nor reasons that a control plane's entry sets, nor arguments that externs outside of OUTPUTS write. It refuses `for`,
+which no source contains.
 """
 
 import os
@@ -34,8 +34,8 @@ OUTPUTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "update_checksum_with_payload": (2, ()),
     "mark_to_drop": (0, ("egress_spec",)),
 }
-"""For each extern method or function of v1model: the number of the argument that it writes, and the field of that
-argument. TNA's externs return a value instead."""
+"""For each extern method or function of v1model: the number (from 0) of the argument that it writes, and the path of
+the written field in this argument; an empty path means the argument itself. TNA's externs return a value instead."""
 REASONS = ("DropReason", "PuntReason")
 
 Tokens = Sequence[str]
@@ -287,7 +287,8 @@ class Walk:
         self.names = {each.name for each in (*around.parameters, *control.parameters)}
         self.effects = Effects()
         self.written: set[FieldPath] = {(each.name,) for each in control.parameters if each.direction == "out"}
-        """Paths that an earlier statement may have written."""
+        """Paths that an earlier statement may have written, and the control's `out` parameters. A read of these paths
+        needs no value from outside."""
 
     def read(self, path: FieldPath, via: str = "") -> None:
         """Record that a path is read."""

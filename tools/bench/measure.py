@@ -15,8 +15,8 @@ from topo.testbed.processes import process_usage
 WINDOW = 64
 """The number of incomplete handshakes at a time."""
 MAX_RATE = 2_000_000
-"""An upper bound of the load generator's rate in frames per second; also the number of fresh connections reserved per
-trial."""
+"""An upper bound of the load generator's rate in frames per second; also the number of unused connection numbers that
+are reserved for a trial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class World(world.World):
     """Table contents that also include the content service, its agents and groups."""
 
     def start(self) -> list[p4r.Update]:
-        """Return the writes of all entries, including the groups from which agents select servers."""
+        """Return the writes of all entries, including those by which the switch selects agents and groups' servers."""
         updates = super().start()
         for service, members in ((SERVICE, AGENTS), *((group, SERVERS) for group in GROUPS)):
             for table, action in world.GROUPS:

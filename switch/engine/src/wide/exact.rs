@@ -1,5 +1,5 @@
-//! The reference evaluation of expressions, with integers of any size. Tests compare compiled expressions with its
-//! results.
+//! The reference evaluation of expressions, with integers of any size. Tests compare its results with those of compiled
+//! expressions.
 
 use num_bigint::{BigInt, Sign};
 
