@@ -22,7 +22,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine whose tables contain the program's constant entries. All other state is empty or zero.
+    /// Creates an engine whose tables contain the entries and default actions that the program declares. All other
+    /// state is empty or zero.
     #[must_use]
     pub fn new(program: Arc<Program>, options: Options) -> Engine {
         let mut slots = fresh_slots();

@@ -45,8 +45,8 @@ pub struct Program {
     pub(crate) standard: Standard,
     pub(crate) errors: CoreErrors,
     pub(crate) checksums: Vec<Checksum>,
-    /// The indices of the checksums that the parser verifies (`verify`), and of those that the deparser updates
-    /// (`update`).
+    /// The indices of the checksums that are verified after the parser (`verify`), and of those that are updated before
+    /// the deparser (`update`).
     pub(crate) verify: Vec<usize>,
     pub(crate) update: Vec<usize>,
     /// The headers in the order in which the deparser writes them.

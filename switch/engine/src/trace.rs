@@ -20,7 +20,7 @@ pub enum TraceEvent {
     Extract(String),
     /// The parser stopped with this error.
     ParserError(String),
-    /// The checksum with this name, which the parser verifies, did not match.
+    /// The verification after the parser found that the checksum with this name is wrong.
     ChecksumError(String),
     /// A key was looked up in a table.
     Table {

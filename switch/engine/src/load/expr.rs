@@ -9,7 +9,7 @@ use super::json::{J, Result};
 use crate::expr::{BinOp, CmpOp, Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
 
-/// The maximum width in bits to which an expression may cast a value.
+/// The maximum width in bits to which an expression may cast a value. It is also the maximum width of a field.
 const MAX_WIDTH: u32 = 1 << 16;
 
 /// The names to which an expression can refer.

@@ -23,7 +23,8 @@ use crate::trace::TraceEvent;
 pub use self::table::{EntryState, MissState, TableState};
 use self::trace::DropPort;
 
-/// The maximum number of backward jumps in one run of the parser, of ingress or of egress.
+/// The maximum number of backward jumps in one run of the parser, of ingress or of egress. A run with more jumps is
+/// regarded as an endless loop and ends.
 pub const FUEL: u32 = 100_000;
 
 /// The reason why a run of instructions ended early.

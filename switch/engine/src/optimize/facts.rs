@@ -13,8 +13,8 @@ const MAX_COMPUTED: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// For each copy, the slot with the original value. The original slot is itself a key only if it became a copy
-    /// later.
+    /// For each slot whose value is known to be in another slot too, that other slot. The other slot is itself a key
+    /// only if a later test showed that its value equals a constant.
     copies: HashMap<Slot, Slot>,
     /// Pairs of a slot and a constant's slot whose values are known to differ.
     differs: HashSet<(Slot, Slot)>,
