@@ -64,15 +64,15 @@ def calc(net: Mininet) -> None:
 
 
 def ecn(net: Mininet) -> None:
-    """Check that the header field `tos` changes from 1 to 3 while the bottleneck's queue is long."""
+    """Check that some probes have the `tos` 1 and others 3, by which a switch with a long queue marks congestion."""
     marks = [value for packet in _probes_beside_a_flow(net) for value in fields(packet, "tos")[:1]]
     expect("0x1" in marks, f"no packet had the tos 0x1: {marks}")
     expect("0x3" in marks, f"no packet had the tos 0x3, which congestion is marked by: {marks}")
 
 
 def mri(net: Mininet) -> None:
-    """Check that packets list the switches on their path with the switches' queue lengths, and that the queue at the
-    bottleneck becomes long."""
+    """Check that packets list the switches on their path with the switches' queue lengths, and that the queue
+    before the bottleneck is not always empty."""
     probes = _probes_beside_a_flow(net)
     ways = {tuple(fields(packet, "swid")) for packet in probes}
     expect(ways == {("2", "1")}, f"the switches of the packets' ways are {ways}, not 2 and 1")

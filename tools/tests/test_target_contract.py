@@ -1,4 +1,5 @@
-"""Checks that both targets offer a control plane the same objects, and that the tool reports every difference."""
+"""Checks that the programs for v1model and Tofino offer a control plane the same objects, and that
+`tools.target_contract` reports every difference."""
 
 import math
 import re

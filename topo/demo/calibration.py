@@ -19,8 +19,9 @@ EQUAL_MEAN_MS = 250.0
 well above the 100 ms that the demo's check requires."""
 
 LOADED_R = 1.0
-"""Least R of the loaded server; at R = 1 it receives twice the SYNs that it answers. A higher rate does not always
-raise R: one run measured 1.08, 1.07 and 1.05 at 130, 180 and 250/s, another run 2.22 at 130/s."""
+"""Least R at which the loaded server counts as overloaded; at R = 1 it receives twice the SYNs that it answers. A
+higher rate does not always raise R: one run measured 1.08, 1.07 and 1.05 at 130, 180 and 250/s, another run 2.22 at
+130/s."""
 
 HEALTHY_R = 0.02
 """Largest R of a healthy server."""

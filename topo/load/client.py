@@ -284,9 +284,9 @@ class Pages:
     """Counts of all users' pages and connections."""
 
     pages: int = 0
-    """Number of pages completed since the measurement began."""
+    """Number of pages that ended since the measurement began, including pages with lost objects."""
     page_s: list[float] = field(default_factory=list[float])
-    """Seconds that each page took; for unfinished pages, seconds until the end of the measurement."""
+    """Seconds of the measurement that each page took; for unfinished pages, seconds until the measurement's end."""
     unfinished: int = 0
     lost: list[str] = field(default_factory=list[str])
     connections: int = 0

@@ -1,8 +1,9 @@
 """A delay line for kernels without netem: it delays the packets from clients to servers.
 
-The router in front of the clients routes the clients' packets into a TUN device. This program reads the packets, waits
-and writes them back to the device, and the kernel forwards them. Packets from the servers are not delayed, so a round
-trip becomes longer by the delay of one direction. Packets of the same network of clients stay in order.
+The router in front of the clients, or the clients' host, routes the clients' packets into a TUN device. This program
+reads the packets, waits and writes them back to the device, and the kernel forwards them. Packets from the servers are
+not delayed, so a round trip becomes longer by the delay of one direction. Packets of the same network of clients stay
+in order.
 """
 
 from __future__ import annotations

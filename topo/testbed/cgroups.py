@@ -6,7 +6,8 @@ run.
 
 A client that spins, a switch with real-time priority and the workers of a loaded server compete for processors. The
 kernel moves them between processors only every few seconds, so a server would sometimes answer ten pages/s and
-sometimes eighty. The servers are therefore assigned a processor that only they use.
+sometimes eighty. On a machine with several processors the servers are therefore assigned one that only they
+use, except with switches that need all processors (`ProcessSwitch.parted_from_servers`).
 """
 
 from __future__ import annotations

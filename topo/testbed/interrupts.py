@@ -83,8 +83,8 @@ def run_command(
     """Run a command of the lab and return its exit code. An error that ends the command is printed as one line on
     standard error.
 
-    `place`: directory to which the command writes; `remaining`: text on the files that an interrupted command leaves
-    there. `errors`: exception types besides SetupError whose text is printed for the user.
+    `place`: directory to which the command writes; `remaining`: text on the files that an interrupted or failed
+    command leaves there. `errors`: exception types besides SetupError whose text is printed for the user.
     """
     with interruptible():
         try:

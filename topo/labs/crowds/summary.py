@@ -35,7 +35,7 @@ USUAL_RAMP_S = Settings().ramp_s
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The figures of a run."""
+    """The figures of a run, in the window after the alarm (`crowd`) and in the window before the onset (`quiet`)."""
 
     k: float
     period_s: float
