@@ -1,5 +1,5 @@
-"""Tests of the effects that are derived from a control's text, and of the messages about heads that list too few or too
-many names."""
+"""Tests of `tools.stage_heads`: the effects that it derives from a control's text, and its messages about a stage file
+whose head comment lists too few or too many names."""
 
 from pathlib import Path
 

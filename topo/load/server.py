@@ -280,7 +280,8 @@ CHUNK = bytes(65_536)
 
 @dataclass(frozen=True)
 class Sender:
-    """The program that sends to clients as fast as TCP permits, and prints the kernel's statistics of each connection.
+    """The program that sends to clients as fast as TCP and `rate` permit, and prints the kernel's statistics of each
+    connection.
 
     It prints `listening` once it accepts connections, and a line of JSON at the end.
     """

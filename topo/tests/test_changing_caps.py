@@ -82,7 +82,7 @@ def seen() -> Iterator[Seen]:
 
 
 async def changing(net: ClosingNetwork, config: Config) -> Seen:
-    """Make transfers, and change their caps until they have ended; return the outcome."""
+    """Make transfers, and change their caps until the transfers have ended; return the outcome."""
     seen, random_caps = Seen(), random.Random(36)
     at = config.switch
     async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:

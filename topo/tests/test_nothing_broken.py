@@ -21,8 +21,8 @@ from topo.tests import needs
 pytestmark = needs.LONG
 
 CORNER, PLAN = 64, Plan(2, 900, 4_300)
-"""Share of the table in use (a 64th, which is 2 x 2,048 slots), and the numbers of connections: first 900, less than a
-quarter of the slots, then 4,300, more than all slots."""
+"""CORNER: the connections use a 64th of the table, which is 2 x 2,048 slots. PLAN: two waves of 900 connections,
+less than a quarter of these slots, then 4,300 connections, more than all of them."""
 UNPINNED = 0.025
 """Largest share of connections without a slot. With many connections the share is 1.2 %; with as few as here it
 varies."""

@@ -86,8 +86,7 @@ class Servers:
         self._source = np.random.default_rng(1)
 
     def answers(self, server: int, got: Segments) -> list[Segments]:
-        """Record the segments that a server received and return its answers, grouped so that all segments of a list
-        item have the same length."""
+        """Record the segments that a server received; return its answers in groups of segments of equal length."""
         who = self.tuples.find(got.src, got.src_port)
         got, who = got.of(who >= 0), who[who >= 0]
         lives = (got.sequence >> 24).astype(np.int64)

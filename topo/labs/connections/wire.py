@@ -88,7 +88,7 @@ class Wire:
         return self._in.frames[:got]
 
     def send(self, frames: NDArray[np.uint8]) -> None:
-        """Send rows of equal length."""
+        """Send frames of equal length, a frame per row; while the interface's queue is full, wait."""
         for first in range(0, len(frames), AT_ONCE):
             chunk = frames[first : first + AT_ONCE]
             self._out.frames[: len(chunk), : frames.shape[1]] = chunk
