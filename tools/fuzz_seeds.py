@@ -29,8 +29,8 @@ WRITE, READ, PIPELINE, STREAM = 0, 1, 2, 3
 
 
 def script(frames: list[tuple[int, bytes]]) -> bytes:
-    """Return packets as an untraced script for `sluice_fuzz::play`. Each packet follows a delay (0), the byte PACKET,
-    its port and its length."""
+    """Return packets as an untraced script for `sluice_fuzz::play`. A delay (0), the byte PACKET, the port
+    and the length precede each packet."""
     steps = (
         b"\0\0" + bytes([PACKET]) + port.to_bytes(2, "big") + len(frame).to_bytes(2, "big") + frame
         for port, frame in frames

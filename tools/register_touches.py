@@ -3,8 +3,8 @@
 A touch is the access that a switch ASIC's stateful unit can make once per packet: a read, a write, or a read followed
 by a write of the same cell. The control flow of a pipeline is a directed acyclic graph of conditionals and tables. The
 proof follows each register separately along every path of this graph, and through the primitives of every action, in
-order. (Of several paths to a node with the same touch so far, only one is followed further.) If a register is touched
-twice, the tool prints the path and exits with status 1.
+order. (If several paths reach a node after the same touch, only one of them is followed further.) If a register is
+touched twice, the tool prints the path and exits with status 1.
 
 Each pass of a resubmitted packet is checked separately.
 """

@@ -133,8 +133,8 @@ def disagreements(parts: dict[str, str], effects: Effects) -> Iterator[str]:
 
 
 def broken(programs: Iterable[Program], root: Path = ROOT) -> tuple[int, list[str]]:
-    """Return the number of files of the programs that have a head, and a message for each list that disagrees with the
-    code and each stage whose file has no head."""
+    """Return the number of source files with a head, and messages: one for each list that disagrees with the code, and
+    one for each stage whose file has no head."""
     effects: dict[str, Effects] = defaultdict(Effects)
     stages: set[str] = set()
     for program in programs:

@@ -275,8 +275,8 @@ impl Machine {
                 e.last_hit = self.now;
                 (&mut e.counter, Some(&mut e.meter))
             }
-            // A miss does not change the field that receives the meter's colour, unless the control plane has
-            // configured a meter for the default entry. BMv2 behaves in this way too.
+            // On a miss, the field for the meter's colour changes only if the control plane has configured a meter for
+            // the default entry. BMv2 behaves in this way too.
             None => (&mut ts.miss.counter, Some(&mut ts.miss.meter).filter(|m| m.config().is_some())),
         };
         counter.count(self.frame_length);

@@ -48,8 +48,8 @@ pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[
         if slot < done {
             continue;
         }
-        // One store sets two slots if both initial values are zero. It does no harm if the second slot does not need
-        // the initial value.
+        // One store sets two slots if both initial values are zero. A second slot that does not need the initial value
+        // may be set, because no code has written it yet.
         let pair = values[slot..].starts_with(&[0, 0]);
         let value = match values[slot] {
             _ if pair => zeros,

@@ -13,7 +13,7 @@ pub struct Effects {
     /// be read afterwards.
     pub reads_all: bool,
     pub writes_all: bool,
-    /// Whether the instruction has no effect except writing the slots in `writes`.
+    /// Whether the writes to the slots in `writes` are the instruction's only effect.
     pub pure: bool,
 }
 

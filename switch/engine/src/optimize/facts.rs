@@ -13,8 +13,8 @@ const MAX_COMPUTED: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// For each slot whose value is known to be in another slot too, that other slot. The other slot is itself a key
-    /// only if a later test showed that its value equals a constant.
+    /// Maps a slot to another slot that is known to have the same value. The other slot is itself a key only if a later
+    /// test showed that its value equals a constant.
     copies: HashMap<Slot, Slot>,
     /// Pairs of a slot and a constant's slot whose values are known to differ.
     differs: HashSet<(Slot, Slot)>,
@@ -162,7 +162,7 @@ impl Facts {
         world.constants.get(&self.first(slot)).copied()
     }
 
-    /// Removes all facts that are not also true in `other`.
+    /// Keeps only the facts that are true in `self` and in `other`. Of two limits on a slot's bits, the larger is kept.
     pub fn intersect(&mut self, other: &Facts) {
         self.copies.retain(|d, a| other.copies.get(d) == Some(a));
         self.differs.retain(|pair| other.differs.contains(pair));

@@ -8,7 +8,7 @@ use crate::dataflow::World;
 /// An index into [`Graph::blocks`].
 pub type BlockId = usize;
 
-/// The way in which a block ends.
+/// The end of a block, which determines where the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Goto(BlockId),

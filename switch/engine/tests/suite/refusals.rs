@@ -70,9 +70,9 @@ fn others() -> Vec<(&'static str, &'static str, Change)> {
     ]
 }
 
-/// Adds to `paths` the path of the first value of each kind in a tree. `at` is the path of `value`. `kind` is the same
-/// path with `*` for the indices of arrays, and with the members of the enclosing objects that determine how the loader
-/// reads an object (such as `op`).
+/// Adds to `paths` the path of the first value of each kind in a tree. `at` is the path of `value`. `kind` is this path
+/// with two changes: `*` replaces the indices of arrays, and each object is followed by the values of those members
+/// that determine how the loader reads the object (such as `op`).
 fn collect_paths(value: &Value, at: &str, kind: &str, seen_kinds: &mut HashSet<String>, paths: &mut Vec<String>) {
     if seen_kinds.insert(kind.to_owned()) {
         paths.push(at.to_owned());

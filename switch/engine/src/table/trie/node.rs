@@ -78,8 +78,8 @@ impl Place {
         Place { word, shift: bit / STRIDE * STRIDE, open_bits: bit % STRIDE }
     }
 
-    /// Returns the number of bits of the key's word `word` that are below the last chunk examined on the way to this
-    /// place. The number is 0 for a word before the place's own word, because such a word is examined to its last bit.
+    /// Returns the number of bits in the key's word `word` below the last chunk that a lookup examines before it ends
+    /// at this place. In the place's own word this is `shift`. Earlier words are examined to the last bit, so it is 0.
     pub fn shift_in(self, word: usize) -> u32 {
         if self.word > word { 0 } else { self.shift }
     }
