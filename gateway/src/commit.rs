@@ -1,5 +1,5 @@
-//! Commits programs: compares a pushed program with the one that the driver runs, makes the driver load the pushed
-//! program if they differ, and clears the tables.
+//! Verifies and commits programs. A commit compares the pushed program with the program that the driver runs, and makes
+//! the driver load the pushed program if they differ. It clears the driver's state, unless the client asks to keep it.
 
 use std::sync::Arc;
 
@@ -20,8 +20,9 @@ use crate::proto::{ForwardingPipelineConfig, Update, update::Type};
 use crate::replication;
 
 impl Gateway {
-    /// Checks a config against the program that it contains (`pushed`), if the driver does not run this program;
-    /// otherwise against the program that the driver runs.
+    /// Checks a config without a change of the driver. If the config contains a program (`pushed`) that the driver does
+    /// not run, the config is checked against this program. Otherwise it is checked against the program that the driver
+    /// runs.
     #[allow(clippy::result_large_err)]
     pub(crate) fn verify(
         &self,
@@ -41,9 +42,10 @@ impl Gateway {
         Ok(())
     }
 
-    /// Commits a program. If `keep_state` is set and a program was committed before, the driver's state remains, and
-    /// another program is refused. Otherwise the state is cleared: by the load if the driver loads the program (because
-    /// it runs another one, or because of the setting `reload`), else by the gateway.
+    /// Commits a program. If `keep_state` is set and a program was committed before, the driver's state remains, and a
+    /// program that differs from the committed program is refused. Otherwise the driver's state is cleared. The driver
+    /// loads the program if it runs another program, or if the setting `reload` is set; the load clears the state. If
+    /// the driver does not load the program, the gateway deletes the state.
     pub(crate) async fn commit(
         &self,
         config: p4::ForwardingPipelineConfig,
@@ -96,7 +98,7 @@ impl Gateway {
         let driver = self.driver()?;
         enable_idle_timeouts(&driver, &loaded).await?;
         // The mark is a mirror session by which a restarted gateway recognises the driver's state. The gateway writes
-        // the mark only now, because the clearing has deleted all mirror sessions.
+        // the mark after the clearing, because the clearing deletes all mirror sessions.
         let marked = mark.write(&driver).await?;
         if !marked {
             tracing::warn!(
@@ -122,8 +124,8 @@ impl Gateway {
         self.controllers.digests.lock().clear();
     }
 
-    /// Causes the driver to load programs, over a new connection. The driver closes connections that are bound to a
-    /// program which it replaces.
+    /// Makes the driver load the programs in `configs`, and discards all state that clients wrote. Returns a new
+    /// connection to the driver, because the driver closes connections that are bound to a replaced program.
     async fn load(&self, configs: &[ForwardingPipelineConfig]) -> Result<Driver, Status> {
         {
             let mut state = self.state.lock();
@@ -155,14 +157,14 @@ impl Gateway {
     }
 }
 
-/// Clears the tables of the program, and the multicast groups and mirror sessions that clients configured.
+/// Clears the tables of the program, and deletes all multicast groups and mirror sessions in the driver.
 async fn clear(driver: &Driver, running: &DriverProgram) -> Result<(), Status> {
     let mut updates = clearing(&running.info);
     updates.extend(replication::clearing(driver).await?);
     write_all(driver, "clearing", updates).await
 }
 
-/// Enables idle timeouts in the driver, which then sends notifications of idle entries to this client.
+/// Enables idle timeouts in the driver, which then sends notifications of idle entries to the gateway.
 pub(crate) async fn enable_idle_timeouts(driver: &Driver, loaded: &Loaded) -> Result<(), Status> {
     write_all(driver, "aging the entries of", idle::aging(loaded)).await
 }

@@ -105,7 +105,7 @@ impl FrontPanel {
     /// Reads a file that configures ports.
     ///
     /// # Errors
-    /// The error contains the file, the line and the problem.
+    /// Fails when the file cannot be read, or with the first wrong line. The error contains the file and the problem.
     pub fn open(file: &str) -> Result<Self, PortsError> {
         let text = std::fs::read_to_string(file);
         Self::parse(file, &text.map_err(|cause| PortsError::Unread { file: file.to_owned(), cause })?)
@@ -114,7 +114,7 @@ impl FrontPanel {
     /// Parses the text of a file. `file` is the path of the file in error messages.
     ///
     /// # Errors
-    /// The errors of [`FrontPanel::open`].
+    /// Fails with [`PortsError::Wrong`] for the first wrong line.
     pub fn parse(file: &str, text: &str) -> Result<Self, PortsError> {
         let wrong = |line: usize, what: &str| PortsError::Wrong {
             file: file.to_owned(),
@@ -182,7 +182,8 @@ impl Port {
         Ok(())
     }
 
-    /// Returns the number of this port in the device. The driver's table of names maps front-panel names to numbers.
+    /// Returns the device port's number: the port's name in the file if it is a number, otherwise the number to which
+    /// the driver maps this front-panel name.
     async fn device_port(&self, driver: &Driver) -> Result<u32, Status> {
         if let Ok(number) = self.name.parse() {
             return Ok(number);
