@@ -23,7 +23,8 @@ pub struct MeterConfig {
 /// The configuration and the counts of a meter, as the control plane reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterView {
-    /// The configuration; `None` is the default configuration, with which every packet is green.
+    /// The configuration; `None` is the default configuration. With it every packet is green, except that the direct
+    /// meter of a default entry then writes no colour.
     pub config: Option<MeterConfig>,
     /// The packets and bytes that were coloured green, yellow and red, in this order.
     pub counts: [CounterData; 3],

@@ -1,4 +1,5 @@
-//! Lets the control plane set default entries, and the direct counters and meters of all entries.
+//! Lets the control plane read and set the default entries of tables, and set the direct counter and the direct meter
+//! of any entry.
 
 use super::{CounterData, DefaultView, EntryAction, MeterConfig, Of, Result, arrays::check_meter};
 use crate::engine::Engine;

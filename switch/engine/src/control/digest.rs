@@ -2,7 +2,8 @@
 
 use crate::program::DigestId;
 
-/// The limits by which messages of a digest are grouped into lists. The engine only queues messages; its caller builds
+/// P4Runtime's configuration of a digest: the limits of time and size by which messages are grouped into lists, and
+/// the time to wait for the client's acknowledgement of a list. The engine only queues the messages; its caller builds
 /// the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -7,8 +7,8 @@ use crate::table::keys::EntryId;
 /// A field of an entry's key. `Optional(None)`, a zero mask, a zero prefix length and a full range match any value.
 ///
 /// p4c's JSON represents the program's optional key fields as ternary fields. A ternary field therefore accepts both
-/// `Optional` and `Ternary`, and reading the entry returns the written form. Every field that is not exact accepts
-/// `Optional(None)`.
+/// `Optional` and `Ternary`, and reading the entry returns the variant that was written. Every field that is not exact
+/// accepts `Optional(None)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum KeyField {
@@ -117,7 +117,7 @@ pub struct Entry {
 /// A table entry as the control plane reads it, with its direct counter and meter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntryView {
-    /// The entry in the form in which the control plane wrote it.
+    /// The entry as the control plane wrote it, with every key field at its full width (`ceil(width / 8)` bytes).
     pub entry: Entry,
     /// Whether the program itself declares the entry as constant.
     pub is_const: bool,

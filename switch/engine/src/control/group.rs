@@ -46,10 +46,11 @@ pub enum ProfileLimit {
     Places(u64),
 }
 
-/// The size of all groups of an action profile, including one-shot groups.
+/// The size of one or more groups of an action profile in both units that a [`ProfileLimit`] can limit. The size of
+/// the complete profile includes its one-shot groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileSize {
-    /// The sum of the members' weights in all groups.
+    /// The sum of the members' weights.
     pub weights: u64,
     /// The number of memberships: a member counts once for each group that contains it.
     pub places: u64,

@@ -7,8 +7,8 @@ use crate::profile::ProfileState;
 use crate::program::ProfileId;
 
 impl ProfileState {
-    /// Returns an error if a change would make the profile exceed its limit. The change adds `added` to the groups and
-    /// removes `removed` from them.
+    /// Returns an error if a change of groups would make the profile exceed its limit on weights or memberships. The
+    /// change adds `added` to the groups and removes `removed` from them.
     pub(crate) fn has_room(&self, added: ProfileSize, removed: ProfileSize) -> Result<()> {
         let (size, limit, what) = match self.limit {
             Some(ProfileLimit::Weights(limit)) => {
@@ -19,7 +19,8 @@ impl ProfileState {
             }
             Some(ProfileLimit::Members(_)) | None => return Ok(()),
         };
-        // A change that makes groups smaller is allowed even while the profile exceeds its limit.
+        // A change that increases neither the weights nor the memberships is allowed although the profile already
+        // exceeds its limit.
         let grows = added.weights > removed.weights || added.places > removed.places;
         if grows && size > limit {
             return Err(full(limit, what));

@@ -1,8 +1,8 @@
 //! Methods of [`crate::Engine`] that read and change its state.
 //!
-//! Every method is atomic with respect to packets, because it borrows the engine exclusively. The caller guards the
-//! engine by one mutex, and locks the mutex once for each batch of packets and once for each request. A method that
-//! returns an error has changed nothing.
+//! Every method is atomic with respect to packets, because the caller guards the engine by one mutex. The caller locks
+//! the mutex once for each batch of packets and once for each request. A method that returns an error has changed
+//! nothing.
 //!
 //! Byte strings are big-endian. A written byte string may have any length if its value fits into the field's width. A
 //! byte string that is read has exactly `ceil(width / 8)` bytes. Priorities are those of P4Runtime: the largest takes
@@ -46,8 +46,8 @@ pub use undo::{SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 
-/// Returns the words of a value, or an error if the value does not fit into `width` bits. `what` names the value in the
-/// error message.
+/// Returns a value as 64-bit words, least significant word first, or an error if the value does not fit into `width`
+/// bits. `what` names the value in the error message.
 fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     let bytes = &bytes[zeros..];

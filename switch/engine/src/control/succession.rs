@@ -60,14 +60,16 @@ impl Engine {
         same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
     }
 
-    /// Returns, for each member of a profile, its id and its handles: that of the member itself, then those of its
-    /// copies. The handles determine the members' order in groups, and thereby which member a packet's hash selects.
+    /// Returns, for each member of a profile, its id and its handles: first the handle of the member itself, then the
+    /// handles of its copies (a member with weight W in a group has W handles there). The handles determine the
+    /// members' order in groups, and thereby which member a packet's hash selects.
     pub fn member_handles(&self, profile: ProfileId) -> Vec<(u32, Vec<u32>)> {
         let ps = &self.machine.profiles[profile.index()];
         ps.handles_of(ps.member_at.keys().copied())
     }
 
-    /// Assigns to members of a profile the handles that these members had in the old engine.
+    /// Assigns to members of a profile the handles that these members had in the old engine, and rebuilds the selection
+    /// lists of all groups in the new order.
     pub fn succeed_handles(&mut self, profile: ProfileId, handles: Vec<(u32, Vec<u32>)>) {
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);

@@ -121,8 +121,8 @@ impl Engine {
     pub fn table_len(&self, table: TableId) -> usize {
         self.machine.tables[table.index()].store.len()
     }
-    /// Returns the entries whose idle timeout has passed since they last matched a packet and since this method last
-    /// returned them. `now` is the time in nanoseconds.
+    /// Returns the entries whose idle timeout has passed since each of these events: the entry last matched a packet,
+    /// was last written, and was last returned by this method. `now` is the time in nanoseconds.
     pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
         let mut idle = Vec::new();
         for (table, info) in self.program.clone().tables() {

@@ -160,8 +160,8 @@ impl Engine {
         }
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        // The selection lists of other groups need no update. If such a list contains one of these members, it uses
-        // only the member's first copies, whose handles the restoration has not changed.
+        // The selection lists of other groups need no update. A group in which a member has weight W uses the member's
+        // first W handles, and the restoration changes only later handles.
         if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
             let wheel = ps.wheel(&group, &self.machine.ports_down);
             if let Some(state) = &mut ps.groups[at as usize] {
