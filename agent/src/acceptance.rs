@@ -67,14 +67,14 @@ impl Expected {
         if !segment.has(ACK) {
             return Verdict::Drop;
         }
-        // RFC 5961, section 5.2: an ACK is valid if it is at most `max_window` bytes old and acknowledges only sent
-        // bytes.
+        // RFC 5961, section 5.2: an acknowledgement number is valid if it is at most `max_window` bytes before `una`,
+        // and not after `sent`.
         let is_known = !segment.ack().is_before(self.una - self.max_window) && !self.sent.is_before(segment.ack());
         if is_known { Verdict::Accept } else { Verdict::Challenge }
     }
 
-    /// Returns whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293,
-    /// section 3.8.4).
+    /// Returns whether a segment begins before `next` and contains no byte from `next` on, such as a keepalive (RFC
+    /// 9293, section 3.8.4).
     fn is_old(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.next) && !self.next.is_before(segment.end())
     }
@@ -107,7 +107,7 @@ pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     }
 }
 
-/// Limits the rate of challenge ACKs.
+/// Limits the rate of challenge ACKs in answer to bare ACKs: segments without data, SYN, FIN and RST.
 #[derive(Debug, Default)]
 pub struct Challenges {
     /// Time of the last answer to a bare ACK, in nanoseconds.
@@ -185,7 +185,8 @@ mod tests {
             (-1, 0, ACK, 1, Challenge),
             (-1, 0, ACK, 0, Challenge),
             (i32::MIN, 0, ACK, 9, Challenge),
-            // Acknowledgements of sent bytes, of unsent bytes, and of bytes acknowledged long before.
+            // Acknowledgements of sent bytes, of unsent bytes, and of bytes acknowledged long before; then segments
+            // without an acknowledgement.
             (0, 500, ACK, 9, Accept),
             (0, 501, ACK, 9, Challenge),
             (0, 501, ACK | FIN, 0, Challenge),
@@ -205,7 +206,7 @@ mod tests {
             (1001, 0, RST, 0, Drop),
             (-1, 0, RST | ACK, 0, Drop),
             (i32::MIN, 0, RST, 0, Drop),
-            // SYNs with any sequence number.
+            // SYNs with any sequence number; a SYN with RST counts as a reset.
             (0, 0, SYN, 0, Challenge),
             (-1, 0, SYN | ACK, 0, Challenge),
             (i32::MIN, 0, SYN, 0, Challenge),

@@ -46,7 +46,7 @@ impl Packet {
         (is_ours && sizes).then(|| Packet { operation, sender: (mac(8), address(14)), target: (mac(18), address(24)) })
     }
 
-    /// Appends the packet as a frame.
+    /// Appends the packet to `frame` as an Ethernet frame: a request is broadcast, a reply is addressed to the target.
     pub fn write(&self, frame: &mut Vec<u8>) {
         let start = frame.len();
         let (destination, operation): (_, u16) = match self.operation {

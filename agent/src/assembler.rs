@@ -42,7 +42,8 @@ impl Assembler {
         self.base + self.ready as u32
     }
 
-    /// Returns the sequence number at which the buffer's capacity ends.
+    /// Returns the sequence number at which the buffer's capacity ends. Never before [`Self::end`], even if the
+    /// capacity was reduced.
     pub fn edge(&self) -> Seq {
         self.base + self.room.max(self.ready) as u32
     }
@@ -67,7 +68,7 @@ impl Assembler {
         self.buffered().get(start..end).unwrap_or(&[])
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
         self.bytes.capacity() + self.ranges.capacity() * size_of::<Range<usize>>()
     }
@@ -94,8 +95,8 @@ impl Assembler {
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Stores those bytes of a segment that are new and within the capacity. Returns whether there are any. A segment
-    /// that begins behind a gap is discarded if `MAX_RANGES` ranges are buffered already.
+    /// Stores those bytes of a segment that are new and within the capacity. A segment that begins behind a gap is
+    /// discarded if `MAX_RANGES` ranges are buffered already. Returns whether any byte was stored.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);
@@ -119,7 +120,7 @@ impl Assembler {
         let buffered = &mut self.bytes[self.forgotten..];
         let mut is_new = false;
         let mut at = start.max(self.ready);
-        // Fill the gaps between the ranges.
+        // Copy only into the gaps before, between and behind the ranges.
         for range in self.ranges.iter().chain(std::iter::once(&(usize::MAX..usize::MAX))) {
             if at >= end {
                 break;

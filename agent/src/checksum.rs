@@ -43,7 +43,8 @@ impl Sum {
     }
 }
 
-/// Returns the checksum after the covered bytes have changed from the sum `old` to `new` (RFC 1624, equation 3).
+/// Returns the new value of `checksum` after some of the bytes that it covers have changed. `old` and `new` are the
+/// sums of these bytes before and after the change (RFC 1624, equation 3).
 pub fn changed(checksum: u16, old: Sum, new: Sum) -> u16 {
     Sum::default().word(!checksum).word(!old.folded()).word(new.folded()).checksum()
 }

@@ -15,8 +15,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the clock's time in nanoseconds at `elapsed` nanoseconds since the start. Also returns the length of the
-    /// pause that ends with this reading, in nanoseconds; 0 if there was no pause.
+    /// Returns the clock's time at `elapsed`, the real time since the agent's start, and the length of the pause that
+    /// ends with this reading (0 if there was no pause). All times are in nanoseconds.
     pub fn read(&mut self, elapsed: u64) -> (u64, u64) {
         let gap = elapsed.saturating_sub(std::mem::replace(&mut self.last, elapsed));
         let pause = if gap > PAUSE_THRESHOLD_NS { gap } else { 0 };
@@ -24,7 +24,7 @@ impl Clock {
         (elapsed - self.paused, pause)
     }
 
-    /// Converts a time of the clock to nanoseconds since the start.
+    /// Converts a time of the clock to real nanoseconds since the agent's start, with the pauses so far.
     pub fn elapsed_at(&self, time: u64) -> u64 {
         time.saturating_add(self.paused)
     }
