@@ -57,7 +57,8 @@ use replaying::Replaying;
 use server_reset::ServerReset;
 use serving::Serving;
 
-/// Nanoseconds without a segment after which the agent ends a connection.
+/// Nanoseconds without an acceptable segment after which the agent ends a connection. A connection with an incomplete
+/// request is ended by the timeout of the request instead.
 const IDLE: u64 = 300_000_000_000;
 /// Nanoseconds for which a connection that client and server have closed stays in memory, to process late segments.
 const LINGER: u64 = 5_000_000_000;
@@ -72,7 +73,7 @@ pub enum Fate {
     Ends,
 }
 
-/// The state of a connection on its way to a server.
+/// What the agent currently does with a connection.
 enum State {
     /// The agent reads the request, which is not complete.
     Reading(Reading),
@@ -82,7 +83,7 @@ enum State {
     Replaying(Box<Replaying>),
     /// A server has accepted the connection.
     Serving(Box<Serving>),
-    /// The agent sends the client an error, and ends the connection.
+    /// The agent has sent the client a FIN, often after an error, and still acknowledges the client's bytes.
     Refusing(Refusing),
     /// The connection is over, and the agent removes it.
     Over,
@@ -214,14 +215,14 @@ impl Connection {
         })
     }
 
-    /// Returns whether these facts about a guess belong to this connection. Otherwise they belong to a later connection
-    /// of the same client port.
+    /// Returns whether `facts`, the data plane's report about a guessed server, belongs to this connection. Otherwise
+    /// the report belongs to a later connection of the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }
 
-    /// Processes a segment of the client that arrived with a header: the data plane's current facts about the guessed
-    /// server.
+    /// Processes a segment of the client that the data plane has sent with a header. `facts` is the content of this
+    /// header: the current state of the connection to the guessed server.
     pub fn on_guessed(&mut self, ctx: &mut Context<'_>, facts: &Facts, segment: &Segment<'_>) -> Fate {
         if let Some(guess) = &mut self.client.guess {
             guess.update(facts);
@@ -311,7 +312,7 @@ impl Connection {
 
     fn idle_end(&self) -> u64 {
         if self.waits_since().is_some() {
-            // A connection that waits for a request ends by the timeout of the request.
+            // The request is incomplete: the request's own timeout ends the connection.
             return u64::MAX;
         }
         let is_over = self.client.has_all()

@@ -56,7 +56,7 @@ pub struct Terms {
 /// The client's side of a connection.
 ///
 /// Sequence numbers of the client's bytes are always those that the client uses. Bytes sent to the client have the
-/// agent's sequence numbers, which begin with the cookie.
+/// agent's sequence numbers, which begin with the cookie; after a guess, they have the guessed server's.
 pub struct Client {
     pub terms: Terms,
     /// The client's bytes, from the first byte that no server has acknowledged.
@@ -89,7 +89,8 @@ pub struct Client {
 
 /// The changes by an acceptable segment of a client.
 pub struct ClientUpdate {
-    /// The segment has added bytes that are in order, or the FIN directly behind such bytes.
+    /// The segment has added bytes that are in order, or contains the FIN (new or repeated) and no byte before the FIN
+    /// is missing.
     pub has_new_data: bool,
     /// The segment acknowledges bytes of a guessed server that the connection has left.
     pub acks_released_guess: bool,
@@ -209,7 +210,7 @@ impl Client {
         }
     }
 
-    /// Answers an unacceptable segment by an ACK, at a limited rate.
+    /// Answers an unacceptable segment by an ACK. The rate is limited for answers to segments that are bare ACKs.
     pub fn challenge(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.challenges.may_answer(ctx.now, segment) {
             self.acknowledge(ctx);
@@ -233,7 +234,8 @@ impl Client {
     }
 
     /// Sends bytes of the agent itself (an answer or a greeting) to the client, and retransmits them until the client
-    /// acknowledges them. If `ends` is true, a FIN follows the bytes.
+    /// acknowledges them. If `ends` is true, a FIN follows the bytes. The segments also acknowledge all bytes received
+    /// in order, so the agent first requests a guessed connection that the data plane still forwards.
     pub fn send_own(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
         self.take_connection(ctx);
         self.owned = self.request.end() + u32::from(ends && self.is_finished());
