@@ -79,7 +79,7 @@ pub struct DialogueReplay {
 }
 
 impl DialogueReplay {
-    /// Returns the bytes of memory in use.
+    /// Returns the bytes of memory that `lines` uses.
     pub fn memory(&self) -> usize {
         self.lines.capacity()
     }
@@ -96,7 +96,7 @@ pub trait ReplayDriver: Send {
 pub enum ReplayProgress {
     /// Wait for more bytes of the server.
     Wait,
-    /// Send the next bytes of the dialogue, as many as this number.
+    /// Send this number of further bytes of `lines`.
     Send(usize),
     /// The replay is complete: the server is in the state that the client expects.
     Ready {

@@ -14,7 +14,7 @@ use crate::policy::{
     Assignment, Disposition, Framing, Progress, Reason, Rejection, RequestReader, ServicePolicy, Sticky,
 };
 
-/// The number of bytes that chunked framing (chunk sizes and a trailer) may add to a body.
+/// The maximum number of bytes that chunked framing (chunk sizes and a trailer) may add to a buffered body.
 const FRAMING: usize = 16 << 10;
 
 /// A compiled rule set that serves as the policy of a service.

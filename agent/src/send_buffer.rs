@@ -23,7 +23,8 @@ impl SendBuffer {
         SendBuffer { first_seq, bytes, ends, due: now + FIRST_RETRANSMISSION_NS, retransmissions: 0 }
     }
 
-    /// Appends bytes, and a FIN if `ends` is true.
+    /// Appends bytes, and a FIN if `ends` is true. Restarts the timer and the count of retransmissions at the time
+    /// `now`.
     pub fn append(&mut self, bytes: &[u8], ends: bool, now: u64) {
         self.bytes.extend_from_slice(bytes);
         self.ends |= ends;

@@ -83,14 +83,14 @@ impl Sender {
         self.una == self.next && self.edge.is_some_and(|edge| !self.una.is_before(edge))
     }
 
-    /// Records that the bytes before `end` were sent.
+    /// Records that the bytes before `end` were sent, and sets the retransmission timer.
     pub fn record_sent(&mut self, end: Seq, owned: Seq, now: u64) {
         self.next = self.next.later(end);
         self.set_timer(owned, now);
     }
 
-    /// Sets the retransmission timer if the agent has acknowledged bytes to the client that the server has not
-    /// acknowledged. The timer covers lost segments and closed windows.
+    /// Starts the retransmission timer, unless it runs already, if the agent has acknowledged bytes to the client that
+    /// the server has not acknowledged. Otherwise stops the timer. It covers lost segments and closed windows.
     pub fn set_timer(&mut self, owned: Seq, now: u64) {
         let is_owing = self.una.is_before(owned);
         let timeout = (FIRST_TIMEOUT_NS << self.timeouts).min(MAX_TIMEOUT_NS);

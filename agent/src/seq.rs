@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// A sequence number. It precedes another one if the distance from it up to the other one, modulo 2^32, is 1 to 2^31.
+/// A sequence number. A number `a` precedes a number `b` if the difference `b` - `a`, modulo 2^32, is 1 to 2^31.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seq(pub u32);
 
