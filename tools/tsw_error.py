@@ -27,7 +27,7 @@ STEP = 128
 """The estimator's step in units of RATE_TICK_US: the default step, 131 ms."""
 WINDOW_S = STEPS * STEP * RATE_TICK_US / 1e6
 FLOWS = 40
-"""The number of packet trains of each kind."""
+"""The number of packet trains of each case, except cases of fast steady traffic."""
 SEED = 1
 
 
@@ -67,7 +67,8 @@ def steady(source: random.Random, rate: float, size: int) -> Packets:
 
 
 def on_off(source: random.Random, on_s: float, off_s: float) -> Packets:
-    """Return bursts at 1 Mbit/s and pauses, both of exponentially distributed length, as on a persistent connection."""
+    """Return the packets of bursts at 1 Mbit/s with pauses between them, as on a persistent connection. The durations
+    of bursts and pauses are exponentially distributed, with means of `on_s` and `off_s` seconds."""
     time = source.random()
     packets: Packets = []
     while len(packets) < 400:
@@ -128,7 +129,8 @@ RTTS = (0.01, 0.1, 0.4)
 
 
 def case(family: str, label: str, x: float, train: Callable[[random.Random], Packets], settled_s: float) -> Case:
-    """Run FLOWS trains of a kind of traffic (2 trains for fast steady traffic); return the rates' errors in percent."""
+    """Run FLOWS packet trains (2 trains for steady traffic from 3 Mbit/s on) through both estimators. Return the case
+    with the errors of the estimated rates, in percent, from `settled_s` seconds after a train's first packet on."""
     source = random.Random(f"{SEED} {family} {label} {x}")
     flows = 2 if family == "steady" and x >= 3e6 else FLOWS
     percent = [100 * error for _ in range(flows) for error in errors(train(source), settled_s)]

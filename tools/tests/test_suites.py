@@ -40,7 +40,8 @@ def suite(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def where(suite: Path) -> Iterator[Place]:
-    """Copy the folder `suite` to an environment in which simple_switch_grpc is the embedded switch."""
+    """Yield a copy of the folder `suite`, with an environment in which the command simple_switch_grpc starts the
+    embedded switch."""
     with place(suite, EMBEDDED) as made:
         yield made
 
@@ -126,7 +127,8 @@ def test_tests_that_ptf_does_not_finish_have_failed(said: str, reason: str) -> N
 @pytest.mark.root
 @as_root
 class TestPlace:
-    """Tests of the copy of a folder, the environment of its scripts, and the namespaces."""
+    """Tests of the copy of a suite's folder, the environment of its scripts, and the network namespaces in which the
+    scripts run."""
 
     def test_scripts_find_the_embedded_switch_under_its_usual_names(self, where: Place) -> None:
         names = ("simple_switch_grpc", "simple_switch", "simple_switch_CLI")
@@ -179,7 +181,7 @@ class TestPlace:
 
 
 def run(where: Place, command: str) -> str:
-    """Return the output of a shell command in the copy."""
+    """Run a shell command in the copy of the suite's folder, and return its output."""
     program = Program(where.environment, ["sh", "-c", command], where.folder)
     try:
         return program.rest(WITHIN_S)

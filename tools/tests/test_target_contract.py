@@ -171,8 +171,8 @@ def test_widths_and_what_bf_runtime_reports() -> None:
 
 
 def shifted(turn: int, window: int) -> int:
-    """Return a window after the tables `first` and `second` of windows.p4 have been applied; in each table, the first
-    matching entry applies. The upper bits of `turn` contain the shift."""
+    """Return the 16-bit window `window` after the tables `first` and `second` of windows.p4 have been applied; in each
+    table, the first matching entry applies. Bits 10 to 14 of `turn` contain the shift in two's complement."""
     actions, first, second = re.split(r"table (?:first|second)", (P4SRC / "tna2/windows.p4").read_text())
     constant = dict(re.findall(r"action (\w+)\(\) \{\s+hdr\.tcp\.window = (\w+);", actions))
     coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")

@@ -38,14 +38,15 @@ def number(word: str) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of constant entries: the names of its key fields, and for each entry values, masks and the action."""
+    """A table of constant entries: the names of its key fields, for each entry its (value, mask) pairs and its action,
+    and the default action."""
 
     fields: list[str]
     entries: list[tuple[list[tuple[int, int]], str]]
     default: str
 
     def apply(self, fields: dict[str, int]) -> str:
-        """Return the action of the first matching entry."""
+        """Return the action of the first matching entry, or the default action if no entry matches."""
         values = [fields[name] for name in self.fields]
         for matches, action in self.entries:
             if all(value & mask == pattern for value, (pattern, mask) in zip(values, matches, strict=True)):
@@ -87,7 +88,7 @@ class Packet:
     passed: str = "first"
     preferred: int = 0
     to: int = 0
-    """The number of the server or agent that receives the packet; for a detour, the agent's address."""
+    """The number of the server or agent that receives the packet (0: none); for a detour, the agent's address."""
     said: list[str] = field(default_factory=list[str])
     """Events during the packet's processing: drops, the status of an order, and requests for another pass."""
     translated: int | None = None
@@ -151,8 +152,9 @@ class Slot:
     def touch_turn(self, action: str, agent: int, fields: dict[str, int]) -> None:
         """Execute the stateful unit of the registers splice_turn_*.
 
-        A turn below `SPLICED` is the number of the agent that translates a connection. From `SPLICED` on, the switch
-        translates it; the turn then also contains the windows' shift and the agent that ordered it.
+        A value below `SPLICED` is the number of the agent that translates the connection's segments. With a value from
+        `SPLICED` on, the switch translates them; the value then also contains the shift of the windows, and the number
+        of the agent that ordered the translation.
         """
         if action == "do_read":
             fields["turn"] = self.turn
@@ -203,7 +205,7 @@ def slot(request: pytest.FixtureRequest) -> Slot:
 
 @pytest.fixture
 def opened(slot: Slot) -> Slot:
-    """Return a slot whose turn register names the agent, after the agent's SYN has passed twice."""
+    """Return a slot after both passes of the agent's SYN through the pipeline; its turn register names the agent."""
     assert slot.take(agents("syn")).said == []
     assert slot.take(agents("syn", passed="claim")).said == []
     return slot

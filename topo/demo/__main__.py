@@ -36,18 +36,20 @@ READERS = 6
 READER_BYTES_PER_S = 120_000.0
 """Rate of a long download. At this rate a download lasts 25 s, during which the weights change many times."""
 LEAST_BUFFER_SHARE = 1 / 8
-"""Smallest receive buffer of a reader, as a share of the usual buffer: the kernel needs room for some segments."""
+"""Smallest receive buffer of a long download's client, as a share of the usual buffer: the kernel needs room for some
+segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Durations of the demo's phases, in seconds."""
+    """The durations of the demo's phases and of the balancing's period, in seconds; the number of periods in the
+    window; and the request rates that the calibration tries."""
 
     equal_s: float = 45.0
     r_s: float = 70.0
     burst_s: float = 20.0
-    """Duration of a calibration burst, of which only the second half is evaluated. At a rate at which the server is
-    barely overloaded, the overload may end within some 15 s, or recur."""
+    """Duration of a calibration burst. Only the second half is evaluated, because it shows whether an overload lasts:
+    at a rate that barely overloads the server, the overload may end within some 15 s, or recur."""
     period_s: float = 1.0
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
@@ -121,8 +123,8 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
 
 
 def kernel_dnat(load: Load) -> ConnectTimes:
-    """Offer the load to the same servers, one of them loaded, behind kernel DNAT (the baseline of Ohta & Andou); return
-    the connect times."""
+    """Offer the load to a new lab's three servers, one of them loaded by stress, behind kernel DNAT (the baseline of
+    Ohta & Andou); return the connect times."""
     with AlternativeLab("iptables", say=lambda _: None) as lab:
         handshakes = Handshakes()
         lab.capture(handshakes)

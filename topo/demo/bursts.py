@@ -22,8 +22,8 @@ def _r(counts_from: Observation, counts_to: Observation, server: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Offers bursts of `seconds`, and evaluates the second half of each, because a server becomes overloaded only after
-    some seconds."""
+    """Offers bursts, and evaluates them. With all servers, a burst lasts `seconds`, and only its second half is
+    evaluated, because a server becomes overloaded only after some seconds."""
 
     lab: Lab
     handshakes: Handshakes

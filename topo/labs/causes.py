@@ -36,8 +36,8 @@ from topo.testbed.processes import Process
 
 ONSET_S, RAMP_S, END_S = 24.0, 5.0, 84.0
 """Time of the failure's onset, duration of the crowd's rise, and end of the run, in seconds. Before the
-onset, production mode needs two windows of 4 s for its first decision. After it, alarms came up to 28 s later, so the
-run lasts nearly as long as in the simulation."""
+onset, production mode needs two windows of 4 s for its first decision. After the onset, alarms came up to 28 s later,
+so the run lasts nearly as long as in the simulation."""
 LEAD_S = 1.5
 """Seconds that the clients need to start and to read their request logs."""
 WEB = f"{VIP}:{WEB_PORT}"
