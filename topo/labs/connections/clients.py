@@ -69,7 +69,7 @@ class Clients:
         self._exchange(which, send_syn, answered, confirm)
 
     def ask(self, which: Which) -> None:
-        """Send data and wait for the server's number."""
+        """Send data on each connection and await the answer, which is the server's number."""
 
         self._exchange(which, lambda chosen: self._send(chosen, PSH | ACK, 1, word=True), lambda got, _: got.has_word)
 

@@ -26,7 +26,7 @@ from topo.labs.connections.observer import LIVES
 from topo.testbed.processes import await_true
 
 DRAIN_S = 0.25
-"""Seconds between two drain commands."""
+"""Seconds between two commands to the controller, which alternately drain and restore a server."""
 LOSS = 0.2
 """Share of the SYNs that a server drops, so that its R rises and the controller changes weights."""
 SILENT_S = 1.0
@@ -61,8 +61,8 @@ class Plan:
 
 @dataclass
 class Counts:
-    """The switch's counters, over all phases or of one phase: SYNs of connections without a slot, SYNs that moved to
-    another server, segments without a connection, and the packets below."""
+    """The switch's counters, over all phases or of one phase. `unpinned_new`: SYNs of connections without a slot.
+    `moved`: SYNs that moved to another server. `disowned`: segments without a connection."""
 
     unpinned_new: int = 0
     moved: int = 0
@@ -121,17 +121,18 @@ class Result:
 
 
 def exact(phase: Mapping[str, Any]) -> bool:
-    """Return whether the switch's exact counters (SYNs without a slot, segments without a connection) equal the
-    observer's."""
+    """Return whether the switch's two exact counters agree with the endpoints: its SYNs without a slot with the SYNs
+    that clients sent for such connections, and its segments without a connection with the servers' RSTs."""
     switch = phase["switch"]
     return phase["unpinned_syns"] == switch["unpinned_new"] and phase["resets"] == switch["disowned"]
 
 
 def bounded(phase: Mapping[str, Any]) -> bool:
-    """Return whether the switch counts every move of a connection's SYNs to another server.
+    """Return whether the switch's count of moves (of a connection's SYNs to another server) is within its bounds.
 
-    The switch may count more moves than the observer, at most one per packet that it drops for lack of a server: if
-    this packet is the first SYN of a port's next connection, the switch counts the repeated SYN as a further move.
+    The switch must count every move that the observer counts. It may count more moves than the observer, at most one
+    per packet that it drops for lack of a server: if this packet is the first SYN of a port's next connection, the
+    switch counts the repeated SYN as a further move.
     """
     return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
 

@@ -25,7 +25,8 @@ TUN = Path("/dev/net/tun")
 
 
 def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> None:
-    """Limit an interface to the bottleneck's rate, multiplied by the time compression k, and to its queue."""
+    """Limit an interface to the bottleneck's rate, multiplied by the time compression k, and to the length of the
+    bottleneck's queue."""
     rate = round(settings.link_bit_per_s * settings.k)
     burst, limit = settings.burst_frames * FRAME_BYTES, settings.queue_frames * FRAME_BYTES
     bucket = ["tbf", "rate", f"{rate}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
