@@ -26,8 +26,8 @@ PERIOD_S = 2.0
 EVENTS = 1_000
 """The largest number of past events that are stored."""
 _SHARE, _LONGEST_S = 60, 15.0
-"""The work for a reading, including the controller's answer and the sending of changes, uses at most a sixtieth of the
-time. However, the pause between readings is at most 15 s."""
+"""From the start of a reading to the next pass at least `_SHARE` times the seconds of work for it (the controller's
+answer and the sending of changes), except that work never requires more than `_LONGEST_S` seconds."""
 _SENDING_S = 0.5
 """Seconds after a reading within which changes are serialised and sent; this work counts as part of the reading."""
 _ANSWER_S = 10.0
@@ -51,7 +51,10 @@ class Hub:
         self._tasks: list[asyncio.Task[None]] = []
 
     def join(self, key: str, refresh: Callable[[], None]) -> None:
-        """Add a viewer. ``refresh`` is called after every reading, and at once if there is a reading already."""
+        """Add a viewer. ``refresh`` is called after every reading.
+
+        It is also called at once if there is a reading already; the first viewer, however, waits for a new one.
+        """
         self._viewers[key] = refresh
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._listen())]
@@ -115,11 +118,14 @@ class Hub:
 
 
 def recent(before: Sample | None, now_s: float) -> Sample | None:
-    """Return the previous sample unless it is too old: rates over a long time would not describe the present."""
+    """Return the previous sample; None if it is older than twice `_LONGEST_S`, the longest pause that work requires.
+
+    Rates since an older sample would not describe the present.
+    """
     return before if before is not None and now_s - before.time_s <= 2 * _LONGEST_S else None
 
 
 def pause_s(period_s: float, work_s: float) -> float:
-    """Return the pause between two readings, in seconds. It grows with the time that a reading takes, as on busy
-    processors."""
+    """Return the seconds from the start of a reading to the start of the next: ``period_s``, or more if the work for
+    the reading took long (``work_s`` seconds), as on busy processors."""
     return max(period_s, min(_SHARE * work_s, _LONGEST_S))

@@ -50,7 +50,8 @@ class Rates:
         return self.of(server, self._servers.get((service, server["name"])), key)
 
     def failures(self, service: str, server: Mapping[str, Any]) -> float | None:
-        """Return the rate of SYNs without a SYN-ACK, at least 0: a SYN-ACK may answer an earlier SYN."""
+        """Return the rate of SYNs without a SYN-ACK. It is at least 0: between two samples there may be more SYN-ACKs
+        than SYNs, because the first SYN-ACKs answer SYNs from before."""
         sent, answered = self.server(service, server, "syn"), self.server(service, server, "synack")
         return None if sent is None or answered is None else max(0.0, sent - answered)
 
@@ -59,7 +60,10 @@ class Rates:
         return self.of(destination, self._destinations.get(destination["name"]), key)
 
     def packets(self, after: Status, kind: str, reason: str) -> float | None:
-        """Return the rate of packets of a kind (``drops``, ``punts``, ...) by reason; a new reason counts from 0."""
+        """Return the rate of those packets of a kind (``drops``, ``punts``, ...) that have the given reason.
+
+        The count of a reason that the previous status lacks is taken as 0 there.
+        """
         before = self._before.get("packets")
         earlier = None if before is None else {reason: before[kind].get(reason, 0)}
         return self.of(after["packets"][kind], earlier, reason)

@@ -22,7 +22,7 @@ _CROWD = ("offered", "admitted", "refused", "limit")
 CROWD_CHARTS = ("crowd", "ar")
 
 Charts = Mapping[str, dict[str, Any]]
-"""Options of each chart, by its name."""
+"""For each chart, by the chart's name, the ECharts options that define it."""
 
 
 class Reading:

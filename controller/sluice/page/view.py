@@ -81,7 +81,10 @@ EVENTS = Columns({"time": "time", "kind": "kind", "text": "what and why"}, froze
 
 
 def quantity(value: float | str | None, digits: int = 1) -> str:
-    """Return a number with few digits; infinity as ``inf``, None as a dash, text unchanged."""
+    """Return a number as text with ``digits`` decimals; without decimals if it is whole or its amount is at least 1000.
+
+    Infinity becomes ``inf``, None a dash; text is unchanged.
+    """
     if value is None:
         return NONE
     if isinstance(value, str) or math.isinf(value):
@@ -149,8 +152,8 @@ def servers(service: Mapping[str, Any], rates: Rates) -> list[Row]:
 
 def out(status: Status) -> list[str]:
     """Return what is out of service: servers in any state except ``in``, agents and neighbours that do not answer, and
-    retired servers that still have connections. Of more than `_MOST_NAMED` problems, the last item is the number of
-    those that are not listed."""
+    retired servers that still have connections. If there are more than `_MOST_NAMED` problems, only that many are
+    listed, and a last item gives the number of the others."""
     problems = [
         f"{service['name']}/{server['name']} is {server['state']}"
         for service in status.get("services", ())

@@ -109,9 +109,10 @@ def _warn(text: str) -> None:
 
 
 def _within_capture(segments: Iterable[Segment], start_s: float, early_s: float, start_name: str) -> Iterator[Segment]:
-    """Yield all segments, if the first reading is within the capture or at most ``early_s`` seconds before it.
+    """Yield the segments of a capture whose first reading is at ``start_s``.
 
-    Otherwise raises CaptureError, which names the times of the first and the last segment.
+    Raises CaptureError if that is more than ``early_s`` seconds before the first segment or after the last one. The
+    error comes only after the last segment, because it names the times of the first and the last one.
     """
     first_s, last_s = math.inf, -math.inf
     for segment in segments:

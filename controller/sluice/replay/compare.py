@@ -148,8 +148,8 @@ def _in_words(window: Mapping[str, int], work: Mapping[str, Any] | None) -> str:
 def first_reading(live: Sequence[Live]) -> float:
     """Return when the live controller first read the switch (Unix time): a period before its first decision.
 
-    The controller traces a decision shortly after the reading. The first decision's delay is assumed to be the smallest
-    delay of all decisions.
+    The trace has no time of that reading. Each decision is some delay later than its regular time, so the result is
+    computed from the decision with the smallest delay.
     """
     first = live[0]
     of_service = [

@@ -12,8 +12,9 @@ from .driver import Controlled, LiveTimes
 from .replay import Moment
 
 LARGEST_LIMIT_DIFFERENCE = 0.05
-"""The tolerance for limits, as a share: if two limits differ by more, the decisions count as different. A limit begins
-as a measured rate, and replay and live controller read the switch at times that differ by microseconds."""
+"""The tolerance for limits, as a share of the live limit: if two limits differ by more, the decisions count as
+different. A limit begins as a measured rate, and replay and live controller read the switch at times that differ by
+microseconds."""
 _REQUIRED = ("unix_s", "ar_bps", "offered_per_s", "admitted_per_s", "alarm", "limit_per_s")
 _OPTIONAL = ("late_unix_s", "base_unix_s")
 """Columns that traces of earlier versions lack."""
@@ -116,8 +117,8 @@ def _decisions(trace: str) -> list[Interval]:
 def first_news_reading(trace: str, interval_s: float) -> float:
     """Return when the live controller first read the switch (Unix time): an interval before its first decision.
 
-    The controller traces a decision shortly after the reading. The first decision's delay is assumed to be the smallest
-    delay of all decisions.
+    The trace has no time of that reading. Each decision is some delay later than its regular time, so the result is
+    computed from the decision with the smallest delay.
     """
     return min(interval.time_s - number * interval_s for number, interval in enumerate(intervals(trace), 1))
 

@@ -1,4 +1,5 @@
-"""Runs the steps of the controller's loops at given times: the same steps, on the same state, in the same order."""
+"""Runs the steps of the controller's loops at times that the caller gives. Steps, state and order are those of the live
+controller."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class LiveTimes:
     decision."""
     late: Sequence[float] = ()
     """Ends of flash-crowd control's late readings (`loops.watchedtime.Readings`). After each of them, flash-crowd
-    control started from a new base."""
+    control measured from a new base (the counters at that time)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +236,8 @@ class Driver:
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        # The end of a late reading is an extra reading in the replay, which made the regular ones on time. So the next
-        # regular reading is computed from the previous regular one, not from the one that is still due.
+        # In the replay, regular readings are on time, and the end of a live late reading is an extra reading before the
+        # regular one that is still due (`_reading`). One period is subtracted, so that the regular one is not skipped.
         self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []
