@@ -129,7 +129,7 @@ def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str
 def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
     """After a reload with the same period, decisions stay on the former time grid; a new period begins at the reload.
 
-    If the reload changes the mode or an option of the measurement, the present interval has no decision.
+    If the reload changes the mode or an option of the measurement, the interval in which it occurs has no decision.
     """
     run = Run("{mode: paper, period_s: 4}", usual, reloads={at_s: f"{{{options}}}"}).until(20.5)
     assert [decision.time_s for decision in run.decisions] == pytest.approx(expected, abs=0.15)
@@ -138,9 +138,10 @@ def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[f
 
 @pytest.mark.parametrize("most", [1.0, 0.25])
 def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
-    """Before ONSET there are three responses for each slot of the rate registers, which reduces the measured share.
+    """Before ONSET there are three responses at a time for each slot of the rate registers.
 
-    Later there are 200 responses in all, and the share rises to its configured maximum (`most`) again.
+    So the controller reduces the share of responses that the switch measures. From ONSET there are 200 responses in
+    all, and the share rises to its configured maximum (`most`) again.
     """
     caplog.set_level(logging.INFO, "sluice.news")
     options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"
@@ -384,7 +385,8 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
         for number, limit in written.limits.items():
             second = written.returning.get(number)
             assert 1 <= written.general[number].rate <= limit + 1
-            # Limits are rounded to integers of at least 1, so a twentieth of a limit of 5 becomes 1.
+            # Both rates are rounded to integers, which adds at most 0.5 to the first. The second is at least 1, also if
+            # it should be a twentieth of the least limit (5), which adds 0.75.
             rounding = 0.5 + 0.75 * bool(second)
             both = written.general[number].rate + (second.rate if second else 0)
             assert both <= (widest(0.5) if second else 1) * limit + rounding
