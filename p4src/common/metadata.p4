@@ -251,8 +251,7 @@ struct metadata_t {
     ipv4_t       replaced;        // the address that `endpoint` replaced, for the checksums; set by translate
     l4_port_t    replaced_port;   // the port that `endpoint_port` replaced, for the checksums; set by translate
     bit<1>       reset;           // the switch has turned the packet into a segment to the packet's sender: a RST for a refused
-    SYN,
-                                  // or a segment of a closed connection (v1model); set by refusal, closing
+                                  // SYN, or a segment of a closed connection (v1model); set by refusal, closing
 
     Content      content;         // the kind of the packet's sender, for content switching; set by classify
     bit<8>       generation;      // generation number of the content service's rules, or UNREAD; set by classify
