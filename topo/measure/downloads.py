@@ -24,7 +24,8 @@ time to repeat several times a SYN that an overloaded server has dropped."""
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One finished download; times are in seconds, on the clock of time.time()."""
+    """One finished download; times are in seconds, on the clock of time.time(). If the socket failed, ``established``
+    is the time at which the reader began to connect."""
 
     established: float
     ended: float
@@ -35,7 +36,8 @@ class Download:
 def read_response(connection: socket.socket, rate_bytes_per_s: float, hurry: threading.Event) -> tuple[int, str, str]:
     """Read an HTTP response to its end: at the given rate, or at full speed once ``hurry`` is set.
 
-    Return the size of the body, its SHA-256 and the status line.
+    Return the size of the body in bytes, its SHA-256 in hexadecimal, and the status line. If the connection ends within
+    the header, the size is 0 and the SHA-256 empty.
     """
     head = b""
     while b"\r\n\r\n" not in head:
@@ -105,7 +107,7 @@ class Downloads:
         return self.finished()
 
     def abort(self) -> None:
-        """End all downloads at once, without counting the running ones."""
+        """Let the running downloads end at full speed, as `finish` does, but do not add them to the finished ones."""
         self._aborted = True
         self.finish()
 

@@ -36,7 +36,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Handshake:
-    """The times of one connection."""
+    """The capture times of one connection's segments, in seconds on the clock of time.time(); None: not captured."""
 
     first_syn: float
     first_synack: float | None = None
@@ -64,7 +64,8 @@ class ConnectTimes:
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
-        """Return the percentile of the connect times for `share`, in milliseconds."""
+        """Return the connect time, in milliseconds, that a share `share` (0 to 1) of the connect times do not exceed.
+        It is NaN if no connection was answered."""
         return 1000 * percentile(self.seconds, share)
 
 
@@ -77,8 +78,9 @@ class Handshakes:
     _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
-        """Add a segment to its connection, unless the connection's SYN was not captured. A RST is only counted, and
-        only if the service sent it."""
+        """Store the time of a SYN, SYN-ACK or service's FIN with its connection, if it is the connection's first
+        segment of this kind. Ignore a SYN-ACK or FIN of a connection without a captured SYN. Count the service's RSTs.
+        """
         if segment.rst:
             self.resets_by_service += not segment.to_server
         elif segment.syn and segment.to_server:

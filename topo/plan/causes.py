@@ -17,8 +17,8 @@ from topo.plan.synthesis import Crowd
 
 SERVICE, SERVERS = "web", 4
 QUIET_PER_S, CROWD_PER_S, SERVER_CROWD_PER_S = 40.0, 200.0, 120.0
-"""Requests per second without a crowd, of a crowd at the link, and of a crowd at the servers. A crowd at the servers is
-too small to fill the link."""
+"""Requests per second without a crowd, during a crowd that fills the link, and during a crowd that overloads the
+servers. The latter crowd is too small to fill the link."""
 SPOOFED_PER_S = 500.0
 LINK_BIT_PER_S, QUEUE_BYTES = 4e6, 50_000.0
 """Rate and queue of the link in Chen & Heidemann's Figure 10, which carries the answers to some 135 requests per
@@ -29,8 +29,9 @@ LOSS = 0.05
 HALF_OPEN = 256
 """Largest number of half-open connections of a server that uses no SYN cookies."""
 TURN_S, SLOW_TURN_S = 8e-3, 80e-3
-"""Seconds that a server, and a slow server, needs for a block of an answer. Four servers with equal shares answer up to
-215 requests per second; a slow server answers a tenth of a server's rate, about half of its quarter of QUIET_PER_S."""
+"""Seconds that a healthy server, and a slow server, needs for a block of an answer. Four healthy servers with equal
+shares answer up to 215 requests per second. A slow server answers only some 5 requests per second: about half of the 10
+that it receives of QUIET_PER_S."""
 CROWDED_TURN_S = 30e-3
 WORKERS, BACKLOG = 16, 16
 SICK, SICK_NAME = 1, "s2"
@@ -38,7 +39,8 @@ SICK, SICK_NAME = 1, "s2"
 
 
 class Label(StrEnum):
-    """The failure in a run."""
+    """What disturbs a run: a crowd, a SYN flood, a failing server, a lossy link, a crowd with a failing server, or
+    nothing."""
 
     NONE = "none"
     NETWORK = "crowd at the network"
@@ -71,14 +73,14 @@ FAILING = frozenset({Label.SLOW, Label.KILLED, Label.BOTH})
 
 
 def rates(label: Label, *, onset_s: float, ramp_s: float, end_s: float) -> Crowd:
-    """Return the request rate of a run over time."""
+    """Return the rate of the clients' requests over time; the SYNs of a flood are not included."""
     crowd = {Label.NETWORK: CROWD_PER_S, Label.BOTH: CROWD_PER_S, Label.SERVERS: SERVER_CROWD_PER_S}
     return Crowd(QUIET_PER_S, crowd.get(label, QUIET_PER_S), onset_s, ramp_s, end_s)
 
 
 SETTLED_S = 10.0
-"""Seconds after the onset within which a verdict may still be wrong: the window is 4 s long, and balancing by R decides
-every 10 s."""
+"""Seconds after the onset within which a verdict may still be wrong: a verdict rests on the measurements of the last
+4 s, and balancing by R decides every 10 s."""
 
 
 @dataclass(frozen=True, slots=True)

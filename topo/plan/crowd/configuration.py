@@ -20,11 +20,12 @@ def controller_config(
     news: Mapping[str, object] | None = None,
     further: Sequence[Further] = (),
 ) -> dict[str, object]:
-    """Return the content of sluice.yaml. The target service has the server `server`. It has a static limit, is limited
-    by flash-crowd control, or has no limit.
+    """Return the content of sluice.yaml. The target service, whose only server is `server`, has a static limit
+    (`static_per_s`), is limited by flash-crowd control (`news`), or has no limit.
 
-    `static_per_s`: the static limit in requests per second, before compression. Its bucket has the size that
-    flash-crowd control would choose for the same limit.
+    `static_per_s`: the limit in requests per second, before compression by `settings.k`. Its token bucket has the size
+    that flash-crowd control would choose for the same limit. `news`: the block `news`. `further`: services besides the
+    target and the bystander.
     """
     fixed: dict[str, object] = {"balance": {"mode": "fixed"}}
     admission: dict[str, object] = {}

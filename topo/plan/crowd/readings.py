@@ -18,7 +18,7 @@ from topo.plan import rows
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """Cumulative counts of the bottleneck since its filter was set."""
+    """Cumulative counts of the bottleneck since its token bucket filter (tc's `tbf`) was set up."""
 
     sent_packets: int
     sent_bytes: int
@@ -69,7 +69,8 @@ def write_samples(path: Path, samples: Sequence[Sample]) -> None:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """Read a file of `write_samples`; files of older versions lack the last columns."""
+    """Read a file of `write_samples`. Files of older versions may lack the last columns; their fields then have the
+    defaults."""
     return list(rows.read(Sample, path.read_text().splitlines()[1:]))
 
 
@@ -82,7 +83,8 @@ def at(samples: Sequence[Sample], time_s: float) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A decision. Its time is in seconds on the clock of time.time(); rates are in bit/s or connections/s."""
+    """A decision of flash-crowd control. Its time is in seconds on the clock of time.time(). Rates are in
+    connections/s, except ``ar_bps``, the rate of the fastest responses (the published AR), which is in bit/s."""
 
     time_s: float
     ar_bps: float
@@ -97,7 +99,7 @@ class Row:
     servers: frozenset[str] = frozenset()
     """Servers that the verdict names; empty for older traces without this column."""
     limits: int = 0
-    """Number of limits; 0 for older traces without this column."""
+    """Number of destinations with a limit in force; 0 for older traces without this column."""
 
 
 def parse_rows(text: str) -> list[Row]:
