@@ -31,7 +31,8 @@ impl Default for Strays {
 }
 
 impl Strays {
-    /// Records a stray segment. Returns whether the agent resets the sender's connection.
+    /// Records that a stray segment arrived from `client` at the agent's port `port`. Returns whether to reset the
+    /// sender's connection.
     pub fn is_persistent(&mut self, now: u64, client: SocketAddrV4, port: u16, seq: Seq) -> bool {
         let hash = self.hash.hash_one((client, port, seq.0));
         let (index, mark) = (hash as usize % ENTRIES, (hash >> 32) as u32);

@@ -83,7 +83,7 @@ impl<'f> Segment<'f> {
     /// Parses a frame with the EtherType of IPv4.
     ///
     /// # Errors
-    /// Fails if the frame does not contain a complete segment.
+    /// Fails if the frame does not contain a complete TCP segment with valid checksums.
     pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
         Self::of_packet(frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?)
     }
@@ -91,7 +91,7 @@ impl<'f> Segment<'f> {
     /// Parses an IPv4 packet, which may be followed by the padding of its frame.
     ///
     /// # Errors
-    /// Fails if the packet is not a complete segment.
+    /// Fails if the packet is not a complete TCP segment with valid checksums.
     pub fn of_packet(packet: &'f [u8]) -> Result<Self, Unreadable> {
         let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
         let tcp = usize::from(first & 15) * 4;
@@ -275,8 +275,9 @@ pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize
     (option, length)
 }
 
-/// Subtracts `delta` from the edges of SACK blocks. Replaces by NOPs a SACK option with a block before `from`, and all
-/// bytes from a malformed option or the end-of-options mark on.
+/// Subtracts `delta` from the edges of the SACK blocks. If an edge is then before `from`, NOPs replace the complete
+/// SACK option. NOPs also replace all bytes from the first malformed option, or from the end-of-options mark, to the
+/// end.
 fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
     let mut at = 0;
     while at < options.len() {
@@ -392,8 +393,8 @@ pub fn pad(frame: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Returns the window field for a window of `bytes` bytes and the window scale `scale`. A nonzero window never becomes
-/// 0.
+/// Returns the window field for a window of `bytes` bytes and the window scale `scale`, limited to 65,535. A nonzero
+/// window never becomes 0.
 pub fn window_field(bytes: usize, scale: u8) -> u16 {
     u16::try_from((bytes >> scale).max(usize::from(bytes > 0))).unwrap_or(u16::MAX)
 }
@@ -404,8 +405,8 @@ pub struct HeaderRewrite {
     /// The new addresses, sequence number, acknowledgement number and window. Other fields, such as PSH and URG, stay
     /// unchanged; `flags` is ignored.
     pub head: SegmentHeader,
-    /// The number to subtract from SACK blocks, and the sequence number before which no block may begin. None: SACK
-    /// options stay unchanged.
+    /// The number to subtract from the edges of SACK blocks, and the sequence number before which no resulting edge may
+    /// be; otherwise the option is removed. None: SACK options stay unchanged.
     pub sacks: Option<(u32, Seq)>,
 }
 

@@ -112,7 +112,7 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
         assert_eq!((&*conversation.forwarded, &*conversation.received), (&*first.repeat(2), &*OK.repeat(2)));
         conversation.sends(ADMIN);
         conversation.is_refused("403", &first.repeat(2));
-        // The client sends all requests at once. Their bytes arrive in two pieces, split at any offset.
+        // The client sends all requests at once. Their bytes arrive in two pieces; every offset of the split is tested.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
             let mut conversation = Conversation::new(GUARDING);
@@ -139,7 +139,7 @@ fn a_later_request_stays_with_the_connections_server() {
     conversation.answers(OK);
     conversation.sends(GET);
     assert_eq!(conversation.forwarded, [GET, EACH, GET].concat());
-    // If no rule refuses, the data plane takes over.
+    // If the service has no rule that refuses requests, the data plane takes over.
     assert!(Conversation::served(RULES, GET).is_spliced);
     // The data plane also takes over if no rule can refuse requests of this client.
     let elsewhere = GUARDING.replace(r#""match": {"#, r#""match": {"source": "192.0.2.0/24", "#);

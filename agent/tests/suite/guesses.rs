@@ -93,7 +93,7 @@ fn the_delta_of_a_miss_is_that_of_the_wrong_servers_numbers() {
     assert!(leaves_for(&outputs, 1), "{outputs:?}");
     let splice = order(&harness.opens(0, Some(7)), Turn::Spliced);
     assert_eq!(SERVER_ISN + 1 + splice.delta, harness.cookie + 1);
-    // The agent translates until the data plane confirms the order.
+    // Until the data plane confirms the splice order, the agent translates the server's sequence numbers.
     let outputs = harness.server(0, GET.len() as u32, ACK | PSH, b"HTTP/1.1 200 OK\r\n");
     assert!(matches!(outputs[..], [Output::Client { seq, .. }] if seq == harness.cookie + 1), "{outputs:?}");
     assert_eq!(harness.confirms(&splice, Status::Applied), []);
@@ -283,7 +283,7 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     let last = harness.client(get.len() as u32, answered, ACK | FIN, b"");
     assert!(matches!(last[..], [Output::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
     assert_eq!((harness.engine.connections(), harness.guesses()), (0, [0, 0, 0]));
-    // If the server has sent data, the agent cannot send the reason to the client, and resets it.
+    // If the server has sent data, the agent cannot send the client the error 403, and resets the client.
     let mut harness = guessing(GUARDING);
     let outputs = harness.guessed_with(Facts { server_has_sent: true, ..FACTS }, 0, 9, ACK | PSH, get);
     assert!(outputs.iter().all(|output| output.flags() & RST != 0), "{outputs:?}");
@@ -313,8 +313,8 @@ fn the_agent_requests_a_connection_until_it_has_it() {
     assert_eq!(harness.waits(1), [Output::Order(take())]);
     harness.confirms(&take(), Status::Applied);
     assert_eq!(harness.waits(1_000), []);
-    // If another agent has taken the connection, or the connection has ended, this agent gives it up. It has
-    // acknowledged bytes, so it resets the client.
+    // If another agent has taken the connection, or the connection has ended, this agent gives up the connection. This
+    // agent has acknowledged bytes of the client, so it resets the client.
     for status in [Status::Foreign, Status::NoConnection] {
         let mut harness = guessing(RULES);
         harness.guessed(0, b"G");

@@ -32,7 +32,7 @@ struct Http {
     /// The number of bytes that the client has sent in order, and the number of bytes of answers that it has received.
     sent: usize,
     received: u32,
-    /// The number of requests that each group has received.
+    /// The number of requests that each of the two groups has received; the second number is that of `group(2)`.
     requests_received: [usize; 2],
     /// The number of bytes that the server has sent.
     server_sent: u32,

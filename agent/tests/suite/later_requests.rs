@@ -48,7 +48,7 @@ fn a_late_segment_of_a_server_that_was_left_resets_nothing() {
     let late =
         SegmentHeader { source, destination, seq: SERVER_ISN - 77_000_000, ack: ISN - 99, flags: ACK | PSH, window: 9 };
     assert_eq!(harness.sends(late, &[], OK), []);
-    // The agent repeats its SYN after a reset with the sequence number that this server would accept.
+    // The agent sends a reset with the sequence number that this host accepts, and then repeats its SYN.
     let outputs = harness.waits(250);
     let [Output::Server { seq, flags: RST, .. }, Output::Server { flags: SYN, .. }] = outputs[..] else {
         panic!("{outputs:?}")
