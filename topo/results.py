@@ -51,8 +51,8 @@ def results_directory(name: str, kind: str) -> Path:
 
 @cache
 def program(*more: str) -> str:
-    """Return the commit that is checked out, with a mark if the program's files differ from the commit; "" if git
-    reports no commit.
+    """Return the commit that is checked out, followed by ", changed" if the program's files differ from the commit; ""
+    if git reports no commit.
 
     `more`: files and folders of the repository that belong to the program in addition to PROGRAM.
 

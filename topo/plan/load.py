@@ -15,7 +15,7 @@ PROCESSES = 2
 one processor, and the kernel would move it to another one only every few seconds."""
 
 HOGS = 24
-"""Busy processes that share the server's CPU with Apache's workers."""
+"""Number of busy processes (of `stress`) that share the CPU of a loaded server with Apache's workers."""
 
 
 @dataclass(frozen=True, slots=True)

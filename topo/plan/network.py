@@ -74,7 +74,7 @@ SERVER_NAMES = tuple(server.name for server in SERVERS)
 CLIENT = HostPlan("client", 1, 1)
 FAR = "10.96.0.0/11"
 """The client host in networks with a single client host, and the network that contains the addresses of the host's
-users (a /16 for each distance)."""
+users (a /16 for each delay)."""
 
 
 def servers_behind(count: int) -> list[HostPlan]:

@@ -68,7 +68,7 @@ def _log_uniform(source: random.Random, low: float, high: float) -> float:
 
 
 def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
-    """Generate the requests; equal seeds give equal requests."""
+    """Generate the requests to `server` with the rates of `crowd`; equal arguments give equal requests."""
     source = random.Random(f"{seed} {server}")
     peak = max(crowd.quiet_per_s, crowd.crowd_per_s)
     recent: deque[int] = deque(maxlen=RECENT_CLIENTS)
@@ -92,7 +92,7 @@ def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write a log from the command line; return the exit code."""
+    """Write a synthesised log to the file that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m topo.plan.synthesis", description=__doc__)
     parser.add_argument("output", type=Path, help="file to write")
     parser.add_argument("--worldcup", action="store_true", help="write the World Cup 98 binary format instead of CSV")

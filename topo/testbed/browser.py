@@ -57,7 +57,8 @@ def prefer(driver: webdriver.Chrome, theme: str) -> None:
 
 
 def shown_text(driver: webdriver.Chrome, name: str) -> str:
-    """Return the visible text of an element of the live page; empty if the element does not exist or is not visible."""
+    """Return the visible text of the live page's first element with the CSS class ``sluice-<name>``; empty if the
+    element does not exist or is not visible."""
     return str(driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", f".sluice-{name}"))
 
 
@@ -71,6 +72,8 @@ _TABLE = """
 
 
 def shown_table(driver: webdriver.Chrome, name: str) -> list[dict[str, str]]:
-    """Return the rows of a table on the live page, each as a mapping from column title to text."""
+    """Return the rows of the live page's table with the CSS class ``sluice-<name>``, each as a mapping from column
+    title to text. Icons, and rows with fewer or more cells than titles, are omitted. Without the table there are no
+    rows."""
     head, rows = cast(tuple[list[str], list[list[str]]], driver.execute_script(_TABLE, f".sluice-{name}"))
     return [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]

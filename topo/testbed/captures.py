@@ -34,6 +34,6 @@ class Tail:
 
 
 def read(path: Path) -> list[bytes]:
-    """Return the frames of a capture file, complete or still being written. Raises CaptureError if the file is no
-    capture."""
+    """Return the complete frames of a capture file, even if another process is still writing the file. Raises
+    CaptureError if the file is no capture."""
     return Tail(path).more()

@@ -115,7 +115,7 @@ class Further:
     """The host of the server program; programs on the slow host share its CPUs and memory."""
     quiet_per_s: float
     crowd_per_s: float
-    """Requests per second during the service's crowd, after the ramp of the settings."""
+    """Requests per second during the service's crowd, once the rate has risen for `Settings.ramp_s` seconds."""
     begins_s: float = 0.0
     """Seconds from the scenario's onset (the beginning of its first crowd) to the beginning of this service's crowd."""
     lasts_s: float = math.inf
@@ -155,7 +155,7 @@ class Scenario:
     """Requests to the target per second after the onset; None: the rate of the settings."""
     ramp_s: float | None = None
     slow_clients: bool = False
-    """Whether only clients with slow links send requests after the onset."""
+    """Whether all requests to the target after the onset come from clients with slow links."""
     false_alarm: bool = False
     """Whether the scenario has no crowd, so that every alarm is false."""
     bulk: bool = True

@@ -16,13 +16,14 @@ from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
-"""Seconds (not compressed) without requests at the beginning of the load. Otherwise the few requests at the end of the
-controller's first interval would become the controller's first estimate of the usual rate."""
+"""Seconds (not compressed) without requests at the beginning of the load, which is planned for the end of an interval
+of the controller. A few requests that still fell into that interval would become its first estimate of the usual
+rate."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
-    """Return the requests to the target, before compression. In a scenario with slow clients, those from the onset on
-    come over slow links. Raises LogFormatError for a log that cannot be replayed."""
+    """Return the requests to the target, before compression. In a scenario with slow clients, the requests
+    from the onset on come over slow links. Raises LogFormatError for a log that cannot be replayed."""
     crowd = replace(settings.crowd(), over_s=settings.onset_s + scenario.lasts_s)
     requests = logged_requests(settings) if settings.log else synthesise(crowd, TARGET, seed=settings.seed)
     if not scenario.slow_clients:
