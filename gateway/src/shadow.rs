@@ -2,8 +2,9 @@
 //! part of these data: it lacks, for example, metadata, one-shot groups (action sets), weights, parameters that the
 //! compiled program does not use, and rates before rounding.
 //!
-//! The shadow is a map from places to values. A batch is a list of changes, each with the old and the new value of a
-//! place. The list suffices to revert the batch, and is written to the [`journal`](crate::journal).
+//! The shadow is a map from places to values. A place ([`Place`]) identifies an object, for example a table entry by
+//! its key. A batch is a list of changes, each with a place and its old and new value. The list suffices to revert the
+//! batch, and is written to the [`journal`](crate::journal).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -26,7 +27,7 @@ pub enum Place {
     Group(ProfileId, u32),
     /// A member that one-shot groups share, by its encoded action.
     Shared(ProfileId, Vec<u8>),
-    /// The configuration of a digest that is reported.
+    /// The configuration of a digest that a client has enabled.
     Digest(DigestId),
     /// The configuration of one cell of a meter, by the index of the cell.
     Meter(MeterId, u64),
@@ -132,7 +133,7 @@ impl Shadow {
         }
     }
 
-    /// Stores a value, or removes it for `None`. Returns the change.
+    /// Stores the value `new` at a place, or removes the place's value if `new` is `None`. Returns the change.
     pub fn put(&mut self, place: Place, new: Option<Value>) -> Change {
         let old = match new.clone() {
             Some(value) => self.values.insert(place.clone(), value),

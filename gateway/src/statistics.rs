@@ -53,7 +53,7 @@ pub struct DriverCalls {
 /// Requests of one kind, by their outcome.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Number of requests that succeeded, although single updates or patterns of them may have been refused.
+    /// Number of requests that were processed. Single updates or patterns of such a request may have been refused.
     pub answered: Counter,
     /// Number of requests that were refused as a whole.
     pub refused: Counter,
@@ -74,7 +74,7 @@ pub struct Statistics {
     pub write: Requests,
     /// The read requests of controllers.
     pub read: Requests,
-    /// The requests of controllers that push programs.
+    /// The requests by which controllers push or verify programs.
     pub set_pipeline: Requests,
     /// Number of connections to the driver. Each connection after the first follows a restart of the driver or a loss
     /// of the previous connection.

@@ -51,10 +51,10 @@ pub struct Driver {
     /// The running program; `None` to imitate a driver that was started with `bf_switchd --skip-p4`.
     pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
-    /// Number of entries that clients have inserted, modified or deleted.
+    /// Number of updates of table entries that the driver has accepted.
     pub written: AtomicUsize,
-    /// Number of updates after which the driver stops replying, even within a request, and the object that the stand-in
-    /// notifies when it stops.
+    /// Number of updates that the driver still makes before it stops replying, even within a request, and the object
+    /// that the stand-in notifies when it stops.
     pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
     /// Number of updates in each write request so far.
     pub requests: Mutex<Vec<usize>>,
@@ -64,13 +64,14 @@ pub struct Driver {
     pub unreadable: Mutex<Option<(String, u32)>>,
     /// Ids of the arrays that the driver is copying from the device.
     copied: Mutex<HashSet<u32>>,
-    /// Number of received acknowledgements of digests. Each acknowledgement ends the stream of its sender.
+    /// Number of received acknowledgements of digests. Each acknowledgement ends the stream of its sender with an
+    /// error, because the real driver does not implement acknowledgements.
     pub acknowledgements: AtomicUsize,
     /// Name of a table into which the driver refuses insertions, as if the table's memory were full.
     pub full: Mutex<Option<String>>,
-    /// If set, every read and write waits for this notification.
+    /// If set, each request to read, write or verify waits for a notification of its own before it is processed.
     pub stuck: Mutex<Option<Arc<Notify>>>,
-    /// Number of loads that will fail, as on a slow device.
+    /// Number of further loads that fail; the loads after them succeed. Loads fail like this on a slow device.
     pub failing_loads: AtomicUsize,
     /// The names of the loaded programs, each with the folder of its files.
     pub loads: Mutex<Vec<(String, String)>>,
@@ -256,8 +257,8 @@ impl Driver {
         }
     }
 
-    /// Counts updates that are about to be made. Never returns if clients have already made the number of updates in
-    /// `stops`.
+    /// Subtracts `updates`, which the driver is about to make, from the number in `stops`. If this number is already 0,
+    /// notifies the object in `stops` and never returns.
     async fn pass(&self, updates: usize) {
         let stops = match &mut *self.stops.lock() {
             Some((0, stopped)) => {

@@ -120,7 +120,7 @@ impl Store {
             Type::Insert | Type::Modify => {}
             _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
         }
-        // The driver reports a port that the device lacks only as an invalid argument.
+        // Device ports above 511 do not exist. The driver refuses such a port without the reason in its message.
         if table.name == "$PORT" && key_number(key) > 511 {
             return refuse(Code::InvalidArgument, "Table Add failed table:$PORT Invalid arguments");
         }
@@ -194,8 +194,8 @@ impl Store {
         self.check_reference(table, data)
     }
 
-    /// Checks that a time to live is in a table with idle timeouts, and not shorter than the interval between the
-    /// driver's checks of entries.
+    /// Checks that a time to live is in a table with idle timeouts, and is at least 1,000 ms. At this
+    /// interval the driver checks the entries, because the gateway sets it so.
     fn check_age(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
         let id = table.data_id(TIME_TO_LIVE);
         match data.fields.iter().find(|field| Some(field.field_id) == id) {
