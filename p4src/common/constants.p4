@@ -5,7 +5,7 @@
 
 // State of a pinned connection (a connection that has a slot in the connection table). docs/reference/pipeline.md states the
 // time-out of each state. A connection in a state whose number is below server_closing counts in its server's load. Tofino uses
-// only four of the states: pending, answered, established and closed.
+// only four of the states: pending, answered, established and closed, which any FIN or RST of the server causes there.
 enum bit<8> PinState {
     pending        = 0,        // the client's SYN has passed
     answered       = 1,        // the server's SYN-ACK has passed
@@ -32,8 +32,9 @@ enum bit<8> Remember {
     client  = 2      // the client's server: all connections of the client go to this server without an agent
 }
 
-// The generation number of a content service's rules if the service has no agent. A client's SYN then claims a slot for the
-// server that is drawn by capacity. The connection is spliced from the start, and no agent reads its requests.
+// The generation number of a content service's rules if the service has no agent. A client's SYN then occupies a slot of the
+// connection table for the server that is drawn by capacity. The switch translates the connection from the start, and no agent
+// reads its requests.
 const bit<8> UNREAD = 0;
 
 // State of the switch's attempt to close an idle connection.
@@ -54,18 +55,20 @@ enum bit<8> SpliceStatus {
 const bit<8> ORDER_SPLICE = 1; // the only operation of a splice order
 const bit<8> LARGEST_SCALE = 14; // largest window scale (RFC 7323, section 2.3)
 
-// Microseconds in a tick, the unit of time in the connection table. Times are a 48-bit microsecond clock without its low 16 bits.
+// Microseconds in a tick, the unit of time in the connection table (v1model; on Tofino a tick is 2^26 ns). A time in ticks is the
+// 48-bit microsecond clock without its low 16 bits, plus TICK_BASE.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> TICK_US   = 65536;
-// Ticks (12.7 days) that are added to the clock, because BMv2's clock starts at 0: so a zeroed cell is older than any time-out.
+// Ticks (12.7 days) that are added to the clock. BMv2's clock starts at 0; with this sum, the time 0 in an empty cell is always
+// longer ago than any time-out.
 const bit<32> TICK_BASE = 0x01000000;
 
 // Ticks (0.98 s) after a tickle within which the switch uses the server's answer. A tickle is an ACK with impossible
 // sequence numbers, which the server answers by an ACK with its own numbers (closing.p4).
 const bit<32> PROBE_TIME = 15;
 
-// Microseconds in the unit of time of response rates. Such a time is the 48-bit microsecond clock without its low 10 bits, plus
-// TICK_BASE.
+// Microseconds in the unit of time of response rates (v1model; on Tofino the unit is 2^20 ns). Such a time consists of bits 10 to
+// 41 of the microsecond clock, plus TICK_BASE.
 @noWarn("unused")                 // only the controller uses this constant
 const bit<32> RATE_TICK_US = 1024;
 

@@ -17,7 +17,8 @@ fn meter(last: u8, config: Option<p4::MeterConfig>) -> Entity {
     Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, config, counter_data: None })
 }
 
-/// Returns the rates and bursts of the meters of all entries in the driver.
+/// Returns the data of each entry's meter in the driver: committed rate, committed burst, peak rate and peak burst, in
+/// kbit/s and kbit. The list is empty for a meter without a configuration.
 fn rates(bench: &Bench) -> Vec<Vec<u64>> {
     let store = bench.driver.store.lock();
     let rows = store.rows("Ingress.limits").entries.values();

@@ -124,7 +124,8 @@ async fn election_ids_are_restored_if_the_driver_has_kept_its_state() {
     driver.reset();
     let third = restarted.restarted(folder.path());
     let (mut lower, answer) = third.bid(9).await;
-    // The gateway may process the bid before or after it has received the driver's reply.
+    // Until the gateway has received the driver's reply, it compares the bid with the restored election id 12, and
+    // reports that there is no primary controller. The driver's reply shows that the driver has lost the state.
     let mut code_now = code(&answer);
     while code_now == Code::NotFound {
         let FromSwitch::Arbitration(answer) = lower.next().await else { panic!() };

@@ -1,4 +1,4 @@
-//! Tests the stream: digests, packets, and a driver that does not reply.
+//! Tests the stream between controller and gateway: digests, packets, and bids while the driver does not reply.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,8 +55,8 @@ async fn digests_are_collected_in_lists_and_not_acknowledged_to_the_driver() {
     assert_eq!(ports(&first), [[1], [2]]);
     let ack = p4::DigestListAck { digest_id: id(FILTER), list_id: first.list_id };
     controller.send(ToSwitch::DigestAck(ack)).await;
-    // After the acknowledgement, the gateway must report equal messages again. The stream from the driver must not have
-    // ended.
+    // After the acknowledgement, the gateway must report equal messages again. It must not forward the acknowledgement
+    // to the driver, because the driver would end its stream to the gateway.
     loop {
         bench.driver.report(FILTER, vec![message(1), message(2)]).await;
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(200), list(&mut controller)).await;

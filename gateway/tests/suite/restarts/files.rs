@@ -102,7 +102,7 @@ async fn journals_of_another_boot_or_device_are_not_used() {
     assert!(error.contains("--device-id 7 and --driver-device 0; give each device a folder of its own"), "{error}");
 }
 
-/// Starts a gateway whose folder it must refuse. Returns the gateway's error message.
+/// Starts a gateway that must refuse `folder` as the folder of its journal. Returns the gateway's error message.
 fn refused(folder: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_sluice-tofino"))
         .args(["--grpc-server-addr", "127.0.0.1:0", "--device-id", "7", "--state"])

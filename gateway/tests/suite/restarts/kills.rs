@@ -46,7 +46,8 @@ async fn make_batches(controller: &mut Controller, from: usize) -> Option<usize>
 }
 
 /// Restarts the gateway, which was killed during batch `cut`, or after all batches if `cut` is `None`. Asserts that the
-/// state is the state before or after this batch. Then sends the remaining batches.
+/// state is the state before or after this batch. Then sends the remaining batches, and asserts that the state is the
+/// last of `states`.
 async fn restart(
     killed: Process,
     folder: &std::path::Path,
@@ -93,7 +94,8 @@ async fn a_gateway_killed_after_any_update_restores_complete_batches() {
 
 #[tokio::test]
 async fn a_gateway_killed_while_clearing_adopts_nothing() {
-    // The number of updates up to the mark, a mirror session that the gateway writes for the next program.
+    // The number of updates that the gateway sends in a commit. The last one writes the mark, a mirror session by which
+    // a restarted gateway would recognise the state. Without the mark it must adopt nothing.
     let updates = {
         let (driver, _folder, _gateway, mut controller) = ready().await;
         driver.requests.lock().clear();

@@ -95,7 +95,8 @@ fn digest(max_list_size: i32) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id("new_host"), config: Some(config) })
 }
 
-/// Returns batches that insert, modify and delete every kind of entity. The driver refuses one of the updates.
+/// Returns batches that write every kind of entity, by insertions, modifications and deletions. The driver refuses one
+/// of the updates.
 pub fn batches() -> Vec<Batch> {
     use Atomicity::{ContinueOnError, RollbackOnError};
     use Type::{Delete, Insert, Modify};
@@ -158,7 +159,7 @@ pub async fn everything(controller: &mut Controller) -> Vec<Entity> {
 pub type Holdings = BTreeMap<String, (Vec<(TableKey, TableData)>, Option<TableData>)>;
 
 /// Returns the tables of the driver without the gateway's mark (a mirror session). Replaces the ids that the gateway
-/// has assigned by 1, 2, ... in their order, because clients never see which ids were skipped.
+/// has assigned by 1, 2, ... in their order, because two gateways with equal state may have skipped different ids.
 pub fn holdings(driver: &Driver) -> Holdings {
     let store = driver.store.lock();
     let is_numbered = |name: &str| ["Action", "Selector"].contains(&name) || name.starts_with("Pre");
