@@ -24,10 +24,10 @@ from topo.testbed.processes import await_true, processor_s
 
 PREFIX = "sluice-lab-"
 PERIOD_US = 100_000
-"""Microseconds over which the kernel grants the quota (its default)."""
+"""Period, in microseconds, for which the kernel grants a group its quota of CPU time (the kernel's default)."""
 
 LEAST_QUOTA_US = 1000
-"""The smallest quota that the kernel accepts, in microseconds. For a smaller share of a CPU the period is longer."""
+"""The smallest quota that the kernel accepts, in microseconds. A group that needs less has a longer period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 def remove_stale(hierarchies: Hierarchies) -> None:
-    """Remove the groups of labs that no longer run."""
+    """Kill the processes in the groups of labs that no longer run, and remove these groups."""
     for hierarchy in hierarchies.distinct():
         for path in hierarchy.root.glob(f"{PREFIX}*"):
             owner = path.name.removeprefix(PREFIX).split("-")[0]
@@ -179,7 +179,7 @@ def mounted() -> Hierarchies:
 
 
 def remove_own(hierarchies: Hierarchies) -> None:
-    """Remove every group of this lab."""
+    """Kill the processes in the groups of this lab, and remove these groups."""
     for hierarchy in hierarchies.distinct():
         _remove(hierarchy.root.glob(f"{PREFIX}{os.getpid()}-*"))
 

@@ -28,7 +28,7 @@ class SluiceRun:
     """A process `sluice run`, whose configuration is in the lab's directory."""
 
     def __init__(self, namespace_pid: int, directory: Path, patience_s: float | None = None) -> None:
-        """``patience_s``: seconds within which the controller must answer a command."""
+        """``patience_s``: seconds within which the controller must answer a command; None: ANSWER_TIMEOUT_S."""
         self._patience_s = patience_s or ANSWER_TIMEOUT_S
         self._namespace_pid = namespace_pid
         self._directory = directory

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 from finsy.proto import p4i, p4r
 
 Value = int | tuple[int, int]
-"""A match value: a number for exact fields, else a pair of a number and a prefix length (LPM), a mask (ternary) or an
-upper bound (range)."""
+"""A match value: a number for exact and optional fields, else a pair of a number and a prefix length (LPM), a mask
+(ternary) or an upper bound (range)."""
 
 
 def canonical(value: int) -> bytes:
@@ -39,8 +39,8 @@ class Entities:
     def group_entry(
         self, table: str, match: Mapping[str, Value], action: str, members: Iterable[tuple[int, Mapping[str, int]]]
     ) -> p4r.Entity:
-        """Return a table entry with a one-shot group of actions; ``members`` contains a weight and the action's
-        arguments for each."""
+        """Return a table entry with a one-shot group of actions; ``members`` contains, for each
+        member of the group, its weight and the arguments of its action."""
         made = self._key(table, match, 0)
         for weight, args in members:
             made.action.action_profile_action_set.action_profile_actions.add(

@@ -61,8 +61,8 @@ def held_back() -> Generator[None]:
 
 @contextmanager
 def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None]:
-    """Within the context, the first of `signals` raises Interrupted in the main thread; afterwards restore the earlier
-    handlers."""
+    """Within the context, the signal of `signals` that arrives first raises Interrupted in the main thread; later ones
+    are ignored. Afterwards restore the earlier handlers."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame

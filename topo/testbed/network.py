@@ -113,7 +113,8 @@ class Network:
         return process
 
     def start_program(self, program: Program, host: str, **limits: Any) -> Process:
-        """Start a client, a server or another program of a load on a host; ``limits`` are those of `start`."""
+        """Start a client, a server or another program of a load on a host; ``limits``: keyword arguments
+        of `start`."""
         return self.start(f"{type(program).__name__} on {host}", command(program), host, **limits)
 
     def await_listening(self, process: Process, host: str, *ports: int) -> Process:
@@ -160,7 +161,7 @@ class NamespaceNetwork(Network):
     """A network of namespaces: one for each host, and one for the embedded switch. Host names cannot be resolved.
 
     ```
-     host --- port 1 sluice port 2 --- host, which delays its users' packets by the users' distances
+     host --- port 1 sluice port 2 --- host, which delays the packets from its users' addresses
     ```
     """
 

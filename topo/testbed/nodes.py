@@ -75,7 +75,8 @@ class LabHost(Node):
     """A host with one interface; offloads and IPv6 are disabled before the host's first connection."""
 
     def config(self, **params: object) -> dict[str, object]:
-        """Disable offloads and IPv6, then configure address and route by Mininet's method."""
+        """Select the congestion control, disable offloads and IPv6, then configure address and route by Mininet's
+        method."""
         settings = {
             "net.ipv6.conf.all.disable_ipv6": "1",
             "net.ipv6.conf.default.disable_ipv6": "1",
@@ -103,11 +104,11 @@ class ProcessSwitch(Switch):
     size_share = 1.0
     """Size of the files that clients request through this switch, as a share of the usual size."""
     spared_mean_ms = 10.0
-    """Mean connect time through this switch, in milliseconds, that must be possible while the loaded server is
-    drained."""
+    """Largest mean connect time through this switch, in milliseconds, at which the demo accepts its rate while the
+    loaded server is drained."""
     rate_margin = 1.5
-    """The demo's rate, divided by the lowest rate tried that overloads the loaded server under an equal split. At that
-    lowest rate the server would be overloaded only part of the time."""
+    """The demo's rate, divided by the lowest of the tried rates that overload the loaded server under an equal split.
+    The factor is above 1, because that lowest rate overloads the server only part of the time."""
     client_wait_ms = 0.0
     """Mean time, in milliseconds, for which a client's process waits for a processor before it notices that its
     connection is established."""
@@ -223,8 +224,8 @@ class Bmv2Switch(_OfKind):
 
     kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
     load_share = server_share = 0.5
-    """The load is halved because BMv2 needs some 110 us of CPU per packet (measured at 6,300 packets/s), and the lab's
-    machine has two cores."""
+    """The load, and the servers' CPUs with it, are halved because BMv2 needs some 110 us of CPU per packet (measured at
+    6,300 packets/s), and the lab's machine has two cores."""
     parted_from_servers = False
 
     def start(self, controllers: list[Node]) -> None:
