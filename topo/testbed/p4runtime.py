@@ -151,8 +151,8 @@ class Client:
         return self.is_primary
 
     def take_over(self, election_id: int) -> None:
-        """Become primary after another controller has ended; the switch's messages about the other controller are
-        skipped."""
+        """Bid with this election id, and wait until this session is primary after another controller has ended. The
+        switch's messages about that controller are skipped."""
         self.bid(election_id)
         while not self.is_primary:
             self.await_arbitration()
@@ -176,7 +176,8 @@ class Client:
     # -- requests
 
     def push(self, p4info: p4i.P4Info, program: bytes, cookie: int = 0) -> None:
-        """Load a program; the switch deletes all entries. Every target supports the action VERIFY_AND_COMMIT."""
+        """Load a program by the action VERIFY_AND_COMMIT, which every target supports. The switch deletes all
+        entries."""
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
             election_id=U128.encode(self.election_id),

@@ -42,7 +42,7 @@ class AnsweringLab(ContentLab):
         self.servers = {server.name: self.start_server(server) for server in self.pool.servers}
 
     def with_rule(self, first: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return the controller's configuration with an additional first rule."""
+        """Return the controller's configuration in which the content service has the rule ``first``, then RULES."""
         configuration = self.controller.configuration
         for service in configuration["services"]:
             if service["name"] == SHOP:
@@ -56,7 +56,7 @@ class AnsweringLab(ContentLab):
         return process
 
     def ask(self, *paths: str, host: HostPlan = LOAD_CLIENT, **options: Any) -> Process:
-        """Start a client that requests paths below ``paths``, with ``options`` of `Requests`; `outcome_of` waits for
+        """Start a client that requests random ones of ``paths``, with ``options`` of `Requests`; `outcome_of` waits for
         its end."""
         return self.start_program(Requests(f"{self.target}:{WEB_PORT}", paths, **options), host.name)
 

@@ -23,7 +23,8 @@ END_S = 20.0
 """Seconds after SIGTERM within which a switch must end, before it is killed."""
 SAMPLE_S = 0.02
 SAMPLES = 3
-"""Number of successive equal samples after which a switch is considered idle."""
+"""Number of successive samples, SAMPLE_S seconds apart, without a context switch since the previous sample, after which
+a switch is considered idle."""
 
 
 def embedded_binary(given: Path | None = None) -> Path:
@@ -149,7 +150,7 @@ def _unread(pipe: int) -> int:
 
 
 def _asleep(pid: int) -> int | None:
-    """Return the number of context switches to threads of the process so far; None if a thread does not sleep, or the
+    """Return the number of context switches of the process's threads so far; None if a thread does not sleep, or the
     process has ended."""
     switches = 0
     try:

@@ -31,7 +31,7 @@ ANSWERED = "the driver answers"
 """Text in the gateway's log by which the gateway reports that the driver has answered."""
 LATE, ATTEMPTS = "ASSERTION FAILED", 3
 """LATE: text in the driver's log after the model has answered too late on a busy machine; such a driver serves
-requests, but no packet passes the model. ATTEMPTS: number of attempts to start the two programs."""
+requests, but no packet passes the model. ATTEMPTS: number of attempts to start model and driver."""
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 LEAST_HUGE_PAGES = 196
 """Least number of huge pages (2 MB each) that the driver needs for its DMA pools."""
@@ -158,7 +158,8 @@ class Tofino(Kind):
 
 
 def _cpu_end(namespace_pid: int | None) -> str:
-    """Return the model's end of the CPU port's cable. The cable stays when the model is restarted."""
+    """Return the model's end of the CPU port's cable. Create the cable if there is none; it stays when the model is
+    restarted."""
     if (left := f"sw{CPU_PORT}") in interface_packets(namespace_pid or os.getpid()):
         return left
     (cable,) = lay([CPU_PORT], namespace_pid)
