@@ -58,7 +58,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._clients: list[Client] = []
         self._highest = 0
         self.keeps_nothing = ""
-        """Reason with which the switch refuses a new program that is to keep its state; empty: it keeps the state."""
+        """Error message with which the switch refuses to load a program and keep its own state (RECONCILE_AND_COMMIT).
+
+        Empty: it does not refuse.
+        """
         self._forget()
 
     def _forget(self) -> None:
@@ -113,7 +116,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return [entry for key, entry in self.tables.items() if key[0] == number and not key[1]]
 
     def weights(self, service_id: int, alias: str = "choose") -> dict[int, int]:
-        """Return the weights in the selector group of a service, by server number."""
+        """Return the weights in the selector group of a service in table `alias`, by server number; {} if none."""
         for entry in self.entries(alias):
             if int.from_bytes(entry.match[0].exact.value, "big") == service_id:
                 members = entry.action.action_profile_action_set.action_profile_actions

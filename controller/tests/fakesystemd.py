@@ -56,7 +56,10 @@ class Systemd:
 
 @contextmanager
 def hanging(process: int, name: str) -> Generator[None]:
-    """Stop the thread `name` of a process while its other threads run; needs root if the process is no child."""
+    """Stop the thread `name` of a process while the block runs; the process's other threads continue.
+
+    Needs root if the process is not a child of this one.
+    """
     tasks = Path(f"/proc/{process}/task").iterdir()
     (thread,) = (int(task.name) for task in tasks if (task / "comm").read_text().strip() == name)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -75,7 +75,10 @@ class Pool:
         self.answer(server, connection, event)
 
     def die(self, server: int) -> None:
-        """Kill a server's process: its connections end by FIN, or by RST if the process had not read all data."""
+        """Kill a server's process, which ends its connections.
+
+        Every third connection by number ends by RST, as if the process had not read all its data; the others by FIN.
+        """
         self.dead.add(server)
         for number in reversed(range(len(self.open))):
             if self.open[number][0] == server:

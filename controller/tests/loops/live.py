@@ -69,7 +69,8 @@ async def running(config: Path, *, ready: bool = True) -> AsyncGenerator[Running
             await until(lambda: it.ready() or task.done(), "the ready line")
             if task.done():
                 task.result()
-            # Decisions use differences from the first reading, so they do not include packets counted before it.
+            # Decisions use differences from the first reading. What a test counts enters them only after that reading,
+            # and the first decision proves that the reading has ended.
             await until(it.decisions, "the first decision")
         yield it
     finally:

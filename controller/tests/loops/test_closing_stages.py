@@ -34,7 +34,7 @@ OLDEST, OLD, YOUNG = 7, 70_005, 9
 
 
 def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
-    """Write the registers of a connection to s1 that the switch noted as idle at time `at`.
+    """Write the registers of a connection to s1 that the switch noted as idle at time `at` (in ticks of its clock).
 
     `status` is its present state; if `spoke` is false, the connection has become active again.
     """
@@ -63,7 +63,10 @@ async def shown(it: Running) -> Mapping[str, Any]:
 
 
 async def tickled(switch: FakeSwitch) -> tuple[int, bytes]:
-    """Return egress port and frame of the controller's next packet-out that is not an ARP message."""
+    """Return egress port and frame of the controller's next tickle: a packet-out that enters the switch's pipeline.
+
+    Earlier packet-outs, which leave by a port, are discarded.
+    """
     while True:
         packet = await asyncio.wait_for(switch.packets_out.get(), PATIENCE_S)
         fields = switch.schema.controller_packet_metadata["packet_out"].decode(packet.metadata)

@@ -241,7 +241,7 @@ class Relay:
         sink.close()
 
     def close(self) -> None:
-        """Close all relayed connections."""
+        """Cancel the tasks that relay; no bytes are relayed any more."""
         for pump in self._pumps:
             pump.cancel()
 
