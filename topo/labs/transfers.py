@@ -194,7 +194,7 @@ class TransfersLab(NamespaceNetwork):
         return json.loads(self._in_switch(ReadTransfers()).splitlines()[-1])
 
     def kernel(self) -> dict[str, int]:
-        """Return the counters of the server's kernel."""
+        """Return those TCP counters of the server's kernel that KERNEL names."""
         counts = tcp_counters(self.pid(SERVER.name))
         return {name: counts[name] for name in KERNEL}
 

@@ -172,7 +172,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def request_locally(namespace_pid: int, address: str, timeout_s: float, file: Path) -> None:
-    """Fetch a file within a server's own namespace; raise SetupError if it does not arrive in time.
+    """Fetch a file within a server's own namespace; raise SetupError if it does not arrive completely and in time.
 
     A file that the server compresses must arrive with at least half of its size.
     """

@@ -7,9 +7,8 @@ host. The program has one thread with non-blocking sockets and epoll; a request 
 `ThinkingUsers` fetch a page, think, and fetch the next page on the same connection if it is still open. A page consists
 of several objects, fetched one after another. After a number of pages a user closes its connection, and later opens a
 new one. Thinking times are exponential, so that a request is equally likely at every moment. If a
-connection that has already served a request ends before a byte of the next answer, the user repeats the GET on a new
-connection, as RFC 9110, section 9.2.2, permits. Any
-other failure counts as a lost page.
+connection that has already served a request ends before a byte of the next answer arrives, the user repeats the GET on
+a new connection, as RFC 9110, section 9.2.2, permits. Any other failure counts as a lost page.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Exchange:
     connect_s: float | None = None
     first_byte_s: float | None = None
     received: int = 0
-    """Received bytes of header and answer together."""
+    """Received bytes of the HTTP header and the body together."""
     header: int = 0
     retries: int = 0
 

@@ -59,7 +59,7 @@ class SizedServer:
     """CPU time of a turn (the sending of one block), in us. If this time and ``turn_us`` are 0, there are no turns, and
     an answer is sent at once."""
     turn_us: float = 0.0
-    """Time that a turn sleeps, in us, in place of using CPU time; 0: a turn does not sleep."""
+    """Time that a turn sleeps, in us, before it uses the CPU time ``cost_us``; 0: a turn does not sleep."""
     slow_us: float = 0.0
     """Time that each turn sleeps, in us, once the process has received the signal SIGUSR1."""
     memory_mb: float = 0.0

@@ -94,7 +94,7 @@ class PacketCounts:
     sent: int
     """Packets that the interfaces of all ports have sent."""
     forwarded: int
-    """Packets with the verdict: forward to a port."""
+    """Packets with the verdict: forward, to a port or to the controller only."""
     dropped: int
     """Packets with the verdict: drop, for any reason."""
     punted: int

@@ -78,7 +78,8 @@ def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: b
 
 
 def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
-    """Return the runs in order: a run that needs another run's result comes after that run."""
+    """Return the runs in order: a run that needs another run's result comes after that run. `quick`: only three runs of
+    the scenario NETWORK, which need no other result."""
     if quick:
         return [planned(NETWORK, variant, settings) for variant in (NONE, HOT_SPOT, PRODUCTION)]
     variants = (NONE, NEWS, HOT_SPOT, STATIC_SAME, *STATIC, PRODUCTION)
