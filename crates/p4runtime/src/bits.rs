@@ -58,7 +58,8 @@ pub fn signed(value: &[u8], width: u32) -> Outcome<Vec<u8>> {
     Ok(padded)
 }
 
-/// Returns the shortest two's complement byte string for a value of `width` bits in `ceil(width / 8)` bytes.
+/// Returns the shortest two's complement byte string with the number in the low `width` bits of `value`. `value` has
+/// `ceil(width / 8)` bytes; its unused high bits are ignored.
 pub fn canonical_signed(value: &[u8], width: u32) -> Vec<u8> {
     let mut bytes = value.to_vec();
     let spare = bytes.len() as u32 * 8 - width;

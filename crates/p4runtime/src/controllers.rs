@@ -1,5 +1,5 @@
-//! The controllers of a switch: sends packets, digest lists and notifications to the primaries, and counts the messages
-//! that it sent and those that were lost.
+//! Sends packets, digest lists and notifications to a switch's primary controllers, and counts the messages that it
+//! sent and those that were lost.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,7 +58,8 @@ impl Controllers {
         delivery.loss()
     }
 
-    /// Sends a list of digest messages to the primaries. Returns the reason if the list is lost.
+    /// Sends a list of digest messages to the primaries. Returns the reason if the list is lost, but `None` also for a
+    /// list of a digest that P4Info lacks, which is not sent.
     pub fn digest_list(&self, binding: Option<&Binding>, list: List) -> Option<&'static str> {
         let digest = binding.and_then(|binding| binding.digest_of(list.digest))?;
         let message = p4::DigestList {
