@@ -139,8 +139,8 @@ impl Switch {
         }
     }
 
-    /// Creates a slot for a client's SYN, with the server that is recorded for the client. Does nothing without such a
-    /// server, or if the connection has a slot.
+    /// Creates a slot for a client's SYN, with the server that is recorded for the client. Does nothing for other
+    /// packets, without such a server, or if the connection has a slot and has not ended.
     fn claim(&mut self, headers: &Headers, packet: &[u8]) {
         let is_vacant = self.slots.get(&headers.source).is_none_or(|slot| slot.has_ended);
         let Some(&(server, is_guess)) = self.remembered.get(headers.source.ip()) else { return };
@@ -160,7 +160,8 @@ impl Switch {
         }
     }
 
-    /// Forwards a client's packet of a guessed connection: data to the agent, other packets to the server.
+    /// Forwards a client's packet of a guessed connection: data to the agent; a SYN, a RST or a packet without data to
+    /// the server.
     fn client_guessed(&mut self, headers: &Headers, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
         let slot = self.slots.get_mut(&headers.source).unwrap();
         let facts = slot.guess.unwrap();
@@ -175,7 +176,8 @@ impl Switch {
         (Port::Server(*server.ip()), packet)
     }
 
-    /// Forwards a server's packet of a guessed connection.
+    /// Forwards a server's packet of a guessed connection to the client. Updates the facts that its options and data
+    /// show.
     fn server_guessed(&mut self, headers: &Headers, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
         let slot = self.slots.get_mut(&headers.destination).unwrap();
         let facts = slot.guess.as_mut().unwrap();
@@ -244,7 +246,7 @@ impl Switch {
         }
     }
 
-    /// Processes a frame of the agent: a splice order or a packet.
+    /// Processes a frame of the agent: a packet, or an order to splice or hand over a connection.
     pub fn agent_sends(&mut self, frame: &[u8]) -> Option<(Port, Vec<u8>)> {
         assert_eq!((&frame[..6], &frame[6..12]), (&SWITCH_MAC[..], &AGENT_MAC[..]));
         if frame[12..14] == [0x88, 0xb5] {

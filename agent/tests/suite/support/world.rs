@@ -162,7 +162,7 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
-        // If links lose packets, requests need more time.
+        // The time in seconds within which a request must arrive; retransmissions over lossy links take long.
         let service = guessing_service(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
         World::of(service, seed, links, client, servers)
     }
@@ -245,7 +245,8 @@ impl World {
             let hosts = hosts.min(self.client_host.due_us(now_us)).max(now_us + 1);
             let hosts = u64::try_from(hosts).unwrap().saturating_mul(1000);
             let packet = self.travelling.keys().next().map_or(u64::MAX, |(at, _)| *at);
-            // After a packet was delivered, an application may have data to send.
+            // After a packet was sent or delivered, an application may have data to send; the hosts run again 1 us
+            // later.
             let application_due = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
             let next = hosts.min(packet).min(self.engine.due()).min(application_due);
             self.now = next.max(self.now + 1);
