@@ -171,7 +171,7 @@ def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
 
 
 def line_of(path: Path, lines: dict[Path, int]) -> int:
-    """Return the line of ``path``, or of the nearest enclosing value."""
+    """Return the line of ``path``, or of the nearest enclosing value; 1 if neither has a line."""
     for length in range(len(path), -1, -1):
         if path[:length] in lines:
             return lines[path[:length]]

@@ -13,8 +13,8 @@ from .connection import Connection
 from .table import WRAP
 
 GOLDEN = 0x9E3779B9
-"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence, whose points are spread evenly at any
-time."""
+"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence. After any number of steps, its points are
+spread evenly."""
 _NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
@@ -36,7 +36,7 @@ class Group:
     def spread(self, place: int, looks: int) -> tuple[int, ...]:
         """Return the servers, each once, at ``looks`` - 1 equally spaced places, starting with ``place``.
 
-        In a large pool the spacing is counted in servers instead of places.
+        In a pool of more than SMALL_POOL servers, the spacing is counted in servers instead of places.
         """
         draws, count = looks - 1, len(self._servers)
         if count > SMALL_POOL:
@@ -122,10 +122,10 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Return whether the first server's load per weight would exceed the other server's by more than an eighth of the
-    latter.
+    """Return whether the other server is lighter than the first one: the first server's load per weight exceeds the
+    other server's by more than an eighth of the latter.
 
-    Loads are open connections, to which the new connection is added; loads below 0 count as 0.
+    Loads are open connections, to each of which the new connection is added; loads below 0 count as 0.
     """
     work = (max(0, load) + 1) * other_weight
     other_work = (max(0, other_load) + 1) * weight

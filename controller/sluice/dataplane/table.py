@@ -138,7 +138,7 @@ class ConnectionTable:
         return None
 
     def _step(self, way: _Way, slot: int, after: PinState, stamp: int | None = None) -> Pin:
-        """Set a slot's state, and its stamp if one is given. Returns the transition."""
+        """Set a slot's state, and its stamp if one is given; adjust the server's load. Returns the transition."""
         key, server = way.keys[slot], way.servers[slot]
         before = _state(key)
         if after is before and stamp is None:
