@@ -49,7 +49,7 @@ pub enum OpenError {
 /// The result of a receive call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
-    /// The batch contains the frames that were waiting.
+    /// The batch contains the frames that were waiting; it is empty if none was.
     Frames,
     /// The interface went down; the batch may contain frames that were received before it went down. When the interface
     /// is up again, frames arrive again. The kernel does not report the removal of an interface that is down, so call

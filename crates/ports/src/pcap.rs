@@ -35,7 +35,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { out })
     }
 
-    /// Appends a frame captured at time `when`.
+    /// Appends a frame captured at time `when`, with its original length and at most 262,144 of its bytes.
     pub fn write(&mut self, when: SystemTime, frame: &[u8]) -> io::Result<()> {
         let since = when.duration_since(UNIX_EPOCH).unwrap_or_default();
         let captured = frame.len().min(SNAPSHOT_LENGTH as usize);

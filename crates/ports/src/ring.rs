@@ -36,7 +36,8 @@ pub struct Ring {
 // SAFETY: the value owns the mapping. Memory that is shared with the kernel is accessed through atomics. A frame is
 // accessed only while this process owns its slot.
 unsafe impl Send for Ring {}
-// SAFETY: the reasons for `Send` are valid for `Sync` too.
+// SAFETY: two threads cannot take the same slot, because only `Interface::receive`, which needs exclusive access, takes
+// slots of its ring. All other methods access shared memory only through atomics.
 unsafe impl Sync for Ring {}
 
 /// A slot that the kernel has filled.

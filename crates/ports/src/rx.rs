@@ -22,7 +22,8 @@ struct Place {
     time_ns: u64,
 }
 
-/// Counts, for one batch, the frames that were not delivered and the frames whose checksum is incomplete.
+/// What was unusual about one batch: numbers of the frames that were not delivered and of those with an incomplete
+/// checksum, and whether the interface went down.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Oddities {
     /// Frames longer than [`MAX_FRAME`].
