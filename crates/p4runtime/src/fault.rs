@@ -10,8 +10,8 @@ use crate::proto::p4::v1 as p4;
 /// The protobuf type URL of the messages in the details of a refused batch.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
 /// Limit on the bytes of all error messages in the details of a refused batch. Details are sent in HTTP/2 headers, of
-/// which clients accept 8 to 64 KB. With longer headers a client would receive no codes at all. Errors above the limit
-/// have a code without message.
+/// which clients accept 8 to 64 KB. With longer headers a client would receive no codes at all. An error whose message
+/// would exceed the limit has only its code.
 const ERROR_TEXT: usize = 16 << 10;
 
 /// The error of one refused update or read: a canonical code and a message that names the place in the request.

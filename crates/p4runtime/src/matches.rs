@@ -10,7 +10,8 @@ use crate::proto::p4::v1::{FieldMatch, field_match as wire};
 use crate::translation::{self, NewName};
 use wire::FieldMatchType;
 
-/// Returns the key in the engine's form for the fields of a request. An omitted field matches every value.
+/// Returns the key in the engine's form for the fields of a request. A field that the request omits matches every
+/// value; exact fields must not be omitted.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for fields that are unknown, repeated, of another match kind, too wide or not in P4Runtime's

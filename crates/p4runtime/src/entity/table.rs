@@ -222,7 +222,8 @@ fn write_default(
     direct.write(target, table, Of::Default)
 }
 
-/// Reads the entries that match a pattern, or default actions.
+/// Reads the entries that match a pattern, or the default action if the pattern is one. A pattern without a table id
+/// reads from all tables.
 pub fn read(reader: &impl StateReader, pattern: &p4::TableEntry) -> Outcome<Vec<p4::TableEntry>> {
     let mut entries = Vec::new();
     if pattern.table_id == 0 {
@@ -257,7 +258,8 @@ fn read_from(
     })
 }
 
-/// Reads a default action. Of the fields for counter and meter, includes those that the pattern contains.
+/// Reads a default action. The result contains data of the direct counter and meter only in those fields that are
+/// present in the pattern.
 pub fn read_default(source: &Source<'_>, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<p4::TableEntry> {
     if pattern.time_since_last_hit.is_some() {
         return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
@@ -297,7 +299,7 @@ pub fn select(
     let key = match &pattern.r#match[..] {
         [] => None,
         fields => match matches::decode_key(&table.key, fields, NewName::Refuse) {
-            // No update has introduced this name, so no entry contains it.
+            // The pattern's key contains a name that no update has introduced, so no entry has this key.
             Err(fault) if fault.code == Code::NotFound => return Ok(()),
             key => Some(key?),
         },
@@ -335,8 +337,8 @@ pub fn select(
     Ok(())
 }
 
-/// Returns the message for an entry. Of the fields for counter, meter and idle time, includes those that the pattern
-/// contains.
+/// Returns the message for an entry. It contains data of the direct counter and meter, and the idle time, only in those
+/// fields that are present in the pattern.
 pub fn encode_entry(
     binding: &Binding,
     table: &TableBinding,

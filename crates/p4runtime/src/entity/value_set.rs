@@ -26,8 +26,8 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
 /// Decodes the members that a write gives to a value set.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for malformed members, `RESOURCE_EXHAUSTED` for too many members, `ALREADY_EXISTS` for a repeated
-/// member.
+/// `INVALID_ARGUMENT` for an unknown value set, an insertion or deletion, or a malformed member. `RESOURCE_EXHAUSTED`
+/// for too many members, `ALREADY_EXISTS` for a repeated member, `UNIMPLEMENTED` for a range of several values.
 pub fn decode<'b>(
     binding: &'b Binding,
     operation: Operation,
