@@ -183,7 +183,8 @@ class Busy:
 
 
 def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool) -> CrowdPlan:
-    """Return the simulation's plan of a run."""
+    """Return the simulation's plan of a run. ``busy``: it receives the slow server's CPU seconds during the run.
+    ``keeps_usual``: whether a restarted controller takes over the baselines."""
     where = places(seed, CLIENTS)
     by_client: dict[int, Place] = {}
 
@@ -218,8 +219,11 @@ def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool
 
 
 def values(case: Case, run: CrowdRun, busy: Busy) -> Values:
-    """Return the figures of a run. They describe the requests made during crowds (in a run without crowds, all requests
-    except the first and the last), unless a figure's name states otherwise."""
+    """Return the figures of a run.
+
+    They describe the requests made during crowds, unless a figure's name states otherwise. In a run without crowds they
+    describe all requests except those of the first WARM_S and of the last GIVEN_UP_S seconds.
+    """
     due = [outcome for outcome in run.outcomes if case.crowded(outcome.due_s)]
     ends_s = max((surge.ends_s for surge in case.surges), default=case.end_s)
     return {
@@ -261,7 +265,8 @@ def _seconds_in(case: Case) -> float:
 
 
 def _used(case: Case, run: CrowdRun, busy: Busy) -> float:
-    """Return the share of time in which the bottleneck was busy: the slow server's CPU, or the link."""
+    """Return the share of the case's windows (their total time) in which the bottleneck was busy: the slow server's
+    CPU, or the link."""
     if case.slow:
         spent = sum(busy.readings[end_s] - busy.readings[begin_s] for begin_s, end_s in case.windows)
         return spent / _seconds_in(case)
@@ -330,8 +335,11 @@ def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
 
 
 def _normal_s(run: CrowdRun, ends_s: float) -> float:
-    """Return the seconds from the last crowd's end until service is normal, or until about the run's end if service
-    never is normal."""
+    """Return the seconds from the last crowd's end until service is normal.
+
+    If service never is, return the seconds until the first time at which this can no longer be judged: for the windows
+    from then on, requests may still be unanswered when the run ends.
+    """
     latest_s = run.outcomes[-1].due_s - ends_s - NORMAL_WINDOW_S - ANSWERED_S
     after_s = 0.0
     while after_s < latest_s:
