@@ -37,7 +37,7 @@ pub struct Ring {
 // accessed only while this process owns its slot.
 unsafe impl Send for Ring {}
 // SAFETY: two threads cannot take the same slot, because only `Interface::receive`, which needs exclusive access, takes
-// slots of its ring. All other methods access shared memory only through atomics.
+// slots of its ring. The other methods of the ring access shared memory only through atomics.
 unsafe impl Sync for Ring {}
 
 /// A slot that the kernel has filled.
