@@ -99,7 +99,8 @@ class ProbeRepairs(Established):
 
 
 class ProbeTooMany(ProbeRepairs):
-    """If the client received both copies, it sends a DSACK (RFC 2883) or repeats its ACK, and no loss is counted."""
+    """If the client received both the original segment and its tail-loss probe, it sends a DSACK (RFC 2883) or repeats
+    its ACK, and no loss is counted."""
 
     def runTest(self) -> None:
         number = ANSWER + 1 + 2 * MSS
@@ -159,7 +160,8 @@ class ProbeOfTheEnd(Established):
 
 
 class Copied(Established):
-    """A copy of the last segment that follows sooner than an ACK can return was duplicated by the network."""
+    """A repeated last segment that follows sooner than an ACK can return counts as a copy that the network made:
+    neither retransmission nor loss."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)

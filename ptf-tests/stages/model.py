@@ -275,6 +275,7 @@ class RandomPackets(StageTest):
         """Return the values of cells by name; a key is returned as a pair.
 
         The pair consists of fingerprint with state, and of the time stamp as the number of half pauses since the start.
+        `aged`: number of pauses by which the stamps have been set back.
         """
         readable: dict[str, object] = {}
         for (register, index), value in zip(self.cells, values, strict=True):

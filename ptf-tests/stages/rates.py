@@ -20,9 +20,10 @@ from sluice.names import RATE_TICK_US, DropReason, Register
 from sluice.switch.targets import TOFINO
 
 STEP = 64
-"""Units of the rate clock: 65.5 ms, about the time that a test needs for a segment with all checks."""
+"""Short time step of the estimator, in units of the rate clock: 65.5 ms, about the time that a test needs for a segment
+with all checks. So some segments begin a new step, and others do not."""
 LONG = 1 << 18
-"""Units of the rate clock: 268 s, so that few or no steps end during a test."""
+"""Long time step of the estimator, in units of the rate clock: 268 s, so that few or no steps end during a test."""
 HEADERS = 40
 """Length in bytes of an IPv4 packet with a TCP segment without options and payload."""
 
@@ -55,14 +56,16 @@ class Measured(StageTest):
         self.measure_rates(step, mask)
 
     def cells(self, key: Tuple5) -> tuple[int, int, int]:
-        """Return fingerprint, time of the last packet, and bytes in a slot, which another response may occupy."""
+        """Return fingerprint, time of the last packet, and bytes in the slot of a response, which another response may
+        occupy."""
         slot = self.place(key).slot
         flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
         # On Tofino the bytes are a sum of two words; one contains the bytes of a step's first packet.
         return flow >> 32, flow & 0xFFFFFFFF, (content >> 32) + (content & 0xFFFFFFFF)
 
     def place(self, key: Tuple5) -> Response:
-        """Return slot, fingerprint and owner of a response in the switch's registers."""
+        """Return slot, fingerprint and owner (the number by which the slot identifies it) of a response in the switch's
+        registers."""
         return key.response(self.switch.pipeline.target is TOFINO)
 
     def two_of_one_slot(self) -> tuple[Flow, Flow]:
