@@ -124,7 +124,7 @@ class Wires:
                 pass
 
     def is_silent(self, port: int, frame: bytes) -> bool:
-        """Return whether the switch has not sent this frame by the port since the last call."""
+        """Read the frames that the switch has sent by the port; return False if `frame` is one of them."""
         while True:
             try:
                 if self._sockets[port].recv(2048).startswith(frame):

@@ -36,7 +36,10 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 
 
 def tables() -> list[Any]:
-    """Write a ternary entry and a route that uses a group; return all entries in the order in which to delete them."""
+    """Write a ternary entry, and a route that uses a group; check that the switch returns the entry and the group.
+
+    Return all written entities in the order in which to delete them.
+    """
     rule = TableEntry("Ingress.acl")(action="Ingress.deny", priority=7)
     rule.match["hdr.ipv4.source"] = "10.1.0.0&&&255.255.0.0"
     rule.match["hdr.ipv4.total_length"] = "60..200"

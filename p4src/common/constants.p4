@@ -5,7 +5,7 @@
 
 // State of a pinned connection (a connection that has a slot in the connection table). docs/reference/pipeline.md states the
 // time-out of each state. A connection in a state whose number is below server_closing counts in its server's load. Tofino uses
-// only four of the states: pending, answered, established and closed, which any FIN or RST of the server causes there.
+// only four of the states: pending, answered, established and closed. There, any FIN or RST of the server leads to closed.
 enum bit<8> PinState {
     pending        = 0,        // the client's SYN has passed
     answered       = 1,        // the server's SYN-ACK has passed

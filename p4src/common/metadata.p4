@@ -63,8 +63,8 @@ enum bit<8> LedgerEntry {
     reset         = 5
 }
 
-// The packet's 5-tuple. If the packet is an ICMP error that goes to the sender of the packet inside it: the reversed 5-tuple of
-// that inner packet, whose `dst` is again the destination of the error. For an ARP packet `dst` is the requested address.
+// The packet's 5-tuple. For an ICMP error that goes to the sender of the packet inside it, the 5-tuple of that inner packet with
+// source and destination exchanged, so that `dst` is the error's destination. For an ARP packet, `dst` is the requested address.
 struct flow_t {
     ipv4_t    src;
     ipv4_t    dst;
@@ -82,13 +82,13 @@ struct connection_t {
     bit<8>    protocol;
 }
 
-// How many bytes follow the IPv4 header, and three deficits in bytes (0: nothing is missing): of the IPv4 total length against
-// the header length, of the frame against the total length, and of `body` against the length in the transport header.
+// The length of an IPv4 packet's body, and the numbers of bytes that the packet lacks (0: nothing is missing).
 struct lengths_t {
     bit<16> body;                 // number of bytes after the IPv4 header, by the IPv4 total length
-    bit<16> header_missing;
-    bit<16> frame_missing;
-    bit<16> transport_missing;    // 0xffff if the length in the transport header is impossible
+    bit<16> header_missing;       // bytes by which the IPv4 total length is below the length of the IPv4 header
+    bit<16> frame_missing;        // bytes by which the frame ends before the IPv4 total length
+    bit<16> transport_missing;    // bytes by which `body` is below the length that the transport header states or needs; 0xffff
+                                  // if the length in the transport header is impossible
 }
 
 // The loads (numbers of open connections) of the first two servers drawn for a new connection, `choice` and `other`.
@@ -112,8 +112,8 @@ struct times_t {
 }
 
 #if defined(MORE_LOOKS)
-// Further servers whose loads a second look compares: an idle server, a third and a fourth server; 0: no server. The fields whose
-// comments name no stage are set by balance.
+// Servers whose loads the stage second_look compares with those of `choice` and `other`: an idle server, a third and a fourth
+// server; 0: no server. The fields whose comments name no stage are set by balance.
 struct more_looks_t {
     server_id_t idle;             // a server that has no open connection; 0: no such server; set by second_look
     bit<1>      seeks;            // the idle server is preferred to every other server; set by second_look

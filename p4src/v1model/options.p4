@@ -25,7 +25,7 @@ control RebuildOptions(inout headers_t hdr, inout metadata_t meta) {
         meta.rebuilt = 32 + meta.payload;
         hdr.ipv4.total_length = ((bit<16>)hdr.ipv4.ihl << 2) + meta.rebuilt;
         hdr.tcp.data_offset = 8;
-        // The flags that negotiate ECN (RFC 3168, section 6.1.1) are cleared as well.
+        // Nor may the connection negotiate ECN (RFC 3168, section 6.1.1), because the agent or switch could not continue it.
         hdr.tcp.ece = 0;
         hdr.tcp.cwr = 0;
     }

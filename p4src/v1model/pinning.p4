@@ -20,7 +20,8 @@ control Pinning(inout metadata_t meta, inout place_t place, inout decided_t deci
     apply {
         if (meta.path == Path.to_service && meta.pass != Pass.candidate) {
             balance.apply(meta);
-            // A SYN that has drawn no server or two servers, or is a content client's SYN, claims no slot in its first pass.
+            // A SYN claims no slot in its first pass if no server was drawn for it, if two servers were drawn (a later pass
+            // compares their loads), or if it is a content client's SYN.
             if (meta.event == Event.syn && meta.pass == Pass.first) {
                 if (meta.choice != 0 && meta.content != Content.client)     decided.undecided = 1;
                 if (meta.choice == 0 || meta.other != 0 || meta.content == Content.client) decided.looks = 1;

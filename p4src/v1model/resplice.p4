@@ -21,7 +21,7 @@ bit<16> window_up(in bit<16> window, in bit<4> shift) {
 control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice) {
     bit<32> before;
 
-    // Replaces a sequence number that the client uses by the server's number.
+    // Translates a number of the server's data from the sequence that the client received to the server's own sequence.
     #define SPLICE_NUMBER(field) \
         before = field; \
         field = before - splice.value; \
@@ -69,8 +69,8 @@ control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice)
                 }
             }
         } else if (meta.content == Content.client && meta.icmp_error == 1 && hdr.inner_ipv4.protocol == PROTOCOL_TCP) {
-            // In an ICMP error about a server's segment, the number is translated as well, because Linux ignores an error about a
-            // sequence number that it has not sent.
+            // In an ICMP error about a server's segment, that segment's sequence number is translated to the server's number,
+            // because Linux ignores an error about a sequence number that it has not sent.
             before = hdr.inner_transport.third ++ hdr.inner_transport.fourth;
             bit<32> number = before - splice.value;
             hdr.inner_transport.third = number[31:16];

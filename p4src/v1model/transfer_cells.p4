@@ -38,10 +38,11 @@ struct transfer_t {
                                       // the packet is a SYN-ACK, whose round-trip time is measured
     bit<1>          advances;         // the ACK is above all earlier ACKs
     bit<1>          is_closed;        // the client's last ACK closed the window
-    transfer_time_t silence;          // microseconds since the previous packet of either side
-    bit<1>          follows;          // the previous packet was the server's last segment
+    transfer_time_t silence;          // microseconds since the server's previous segment or the client's previous ACK of data in
+                                      // flight, whichever was later
+    bit<1>          follows;          // the packet from which `silence` counts was a segment that ended at the right edge
     transfer_span_t sample;           // a measured round-trip time in microseconds; 0: none
-    bit<32>         least;            // least round-trip time so far, in microseconds; 0: none
+    bit<32>         least;            // least round-trip time in the latest period with a measurement, in microseconds; 0: none
     bit<1>          is_probe;         // the segment is a tail-loss probe
     bit<1>          is_loss;          // the segment begins a loss event
 }
@@ -289,8 +290,8 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
 //
 // As in Linux, a tail-loss probe (a repetition of the last segment) counts as a loss event if it has repaired a loss. The ACKs
 // that acknowledge the probe's data decide this. If such an ACK has a longer header than the probe, it reports that the probe
-// arrived twice (DSACK, RFC 2883): the probe was unnecessary. A duplicate ACK shows the same. If an ACK of data after the probe
-// arrives before these, the probe has repaired a loss.
+// arrived twice (DSACK, RFC 2883): the probe was unnecessary. A duplicate ACK shows the same. If neither arrives before an ACK of
+// data after the probe, the probe has repaired a loss.
 typedef bit<36> transfer_recovery_t;
 #define TRANSFER_POINT 35:4
 #define TRANSFER_JUDGED 3:0           // data offset of the probe that is not yet decided; 0: none
@@ -309,7 +310,7 @@ control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
             cell = transfer.first ++ 4w0;
         } else if (transfer.segment == Segment.again) {
             if (!is_new || is_judged) {
-                transfer.is_probe = 0;    // only one probe at a time, not during a recovery (RFC 8985, section 7.3)
+                transfer.is_probe = 0;    // one probe at a time, and none during a recovery (RFC 8985, section 7.3)
             }
             if (transfer.is_probe == 1) {
                 cell = transfer.edge ++ hdr.tcp.data_offset;

@@ -129,9 +129,9 @@ async fn a_meter_reads_as_it_was_written_and_is_unlimited_again_without_a_config
     };
     assert_eq!(limits(&bench), [2, 5, 3, 6]);
     controller.modify(meter(None)).await;
-    // A meter without a configuration must not limit. So the gateway writes a rate above the capacity of a pipe, and the
-    // largest burst that the chip's meters can store. Larger numbers overflow in the driver's
-    // arithmetic, and the meter then drops all packets.
+    // A meter without a configuration must not limit. So the gateway writes a rate above the capacity of a pipe, and
+    // the largest burst that the chip's meters can store. Larger numbers overflow in the driver's arithmetic, and the
+    // meter then drops all packets.
     assert_eq!(limits(&bench), [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
 }

@@ -320,8 +320,8 @@ pub fn server(number: u8) -> Entity {
     })
 }
 
-/// Returns the numbers of the ports that the gateway has configured for the CPU, as big-endian bytes: first the ports in
-/// the parser's port metadata, then those in the traffic manager.
+/// Returns the numbers of the ports that the gateway has configured for the CPU, as big-endian bytes: first the ports
+/// in the parser's port metadata, then those in the traffic manager.
 pub fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let store = driver.store.lock();
     let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact_key(key)).collect();

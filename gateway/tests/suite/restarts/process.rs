@@ -90,8 +90,8 @@ impl Process {
         self.bid(election).await.0
     }
 
-    /// Waits until the gateway is connected to the driver, and has restored or discarded its state. Returns the config of
-    /// the committed program, if there is one.
+    /// Waits until the gateway is connected to the driver, and has restored or discarded its state. Returns the config
+    /// of the committed program, if there is one.
     pub async fn wait_for_program(&self, controller: &mut Controller) -> Option<p4::ForwardingPipelineConfig> {
         let answered = async {
             loop {
