@@ -25,7 +25,8 @@ from topo.load.program import address_port, main
 from topo.tests.server import LINGER_0, body
 
 PATIENCE_S = 60.0
-"""Seconds that a connection or an answer may take. The value is large because a server may be silent for seconds."""
+"""Seconds within which a connection must be established, and within which each answer must arrive. The value is large
+because a server may be silent for seconds."""
 REPORT_S = 0.1
 
 
@@ -74,8 +75,8 @@ class Requests:
     apart_s: float = 0.0
     """Seconds between a worker's connections."""
     ends: Sequence[str] = ("fin",)
-    """How successive connections end: by the client's FIN (`fin`), by the server's FIN (`server`), or by the client's
-    RST (`reset`)."""
+    """How successive connections end, in rotation: by the client's FIN (`fin`), by the server's FIN (`server`), or by
+    the client's RST (`reset`)."""
     seconds: float = 3600.0
     seed: int = 1
 

@@ -38,8 +38,8 @@ def configured(
     change: Callable[[dict[str, Any]], None] = lambda document: None,
     neighbours: Mapping[str, tuple[int, str]] = NEIGHBOURS,
 ) -> Generator[Config]:
-    """Program a network's switch with one service and one server, and yield the configuration. Its address of the
-    switch is one at which this process reaches P4Runtime while the context is active.
+    """Program a network's switch with one service and one server, and yield the configuration. The switch's
+    address in this configuration is forwarded to the switch's P4Runtime server while the context is active.
 
     ``change``: a function that changes the configuration; ``neighbours``: port and MAC address by IP address.
     """

@@ -129,7 +129,7 @@ class Endpoints:
     overtaken: set[Key] = field(default_factory=set[Key])
     """Connections whose client sends its next request before the server's answer to the tickle."""
     seen: Counter[str] = field(default_factory=Counter[str])
-    """Counts of faults, and of RSTs that ended the server's connections."""
+    """Counts by description: tickles, RSTs that ended the server's connections, and unexpected segments."""
 
     def __post_init__(self) -> None:
         hosts = (CLIENT, SERVER)

@@ -31,7 +31,8 @@ def is_tcp(frame: bytes) -> bool:
 
 
 def copy(packets: socket.socket, sender: socket.socket, draws: random.Random) -> None:
-    """Send copies of the segments that leave an interface, without end."""
+    """For each TCP segment that `packets` receives as leaving the interface, send COPIES copies through `sender`, each
+    after a random time of at most LATEST_S seconds; never return."""
     waiting: list[tuple[float, bytes]] = []
     copies: Counter[bytes] = Counter()
     while True:

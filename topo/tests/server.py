@@ -122,7 +122,7 @@ class Connection:
                 self._writer.write_eof()
                 print(client_port, hashlib.sha256(await self._reader.read()).hexdigest(), flush=True)
             case _:
-                pass  # `fin`: only close
+                pass  # `fin`, or an unknown line: only close
         return False
 
     async def _request(self, method: str, target: str) -> bool:

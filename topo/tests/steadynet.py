@@ -120,7 +120,7 @@ class Load:
         assert self.progress().faults == []
 
     def stop(self) -> None:
-        """End the load; connections in progress are completed first."""
+        """End the load: each client awaits the answers to the requests that it has sent, and closes its connections."""
         for process in self._processes:
             process.stop()
 

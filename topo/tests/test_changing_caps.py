@@ -115,8 +115,8 @@ async def manage(session: Session, config: Config, source: random.Random, how: P
 
 
 async def cap_some(registers: Registers, source: random.Random) -> int:
-    """Set random caps for about half of the measured transfers, and remove the caps of the other half; return the
-    number of all measured transfers."""
+    """For each measured transfer and each direction, set a random cap or remove the cap, with equal probability; return
+    the number of measured transfers."""
     columns = await transfers.read(registers)
     in_use = columns.flow != NONE
     flow, fingerprint = columns.flow[in_use], columns.fingerprint[in_use]
@@ -132,8 +132,9 @@ async def cap_some(registers: Registers, source: random.Random) -> int:
 
 
 def windows(net: ClosingNetwork, port: int) -> list[int]:
-    """Return the server's window, as seen by the client, for each upload to a service that has sent more than the
-    handshake's window."""
+    """Return the server's window in bytes, as seen by the client, for each connection to the service on ``port``. Omit
+    uploads of at most PROMISED bytes so far: a window from the handshake, which is not capped, may still apply to them.
+    """
     lines = net.call(CLIENT.name, "ss", "-HtinO", "dport", "=", f":{port}").splitlines()
     matches = [re.search(r"bytes_acked:(\d+) .*snd_wnd:(\d+)", line) for line in lines]
     return [int(match[2]) for match in matches if match and int(match[1]) > PROMISED]

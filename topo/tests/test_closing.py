@@ -25,7 +25,8 @@ pytestmark = needs.ROOT
 KEPT_S = 300
 """Apache's KeepAliveTimeout in seconds, so long that Apache closes no connection itself."""
 KEEPALIVES_S = 6
-"""Seconds in which more than three keepalive probes, sent every second, remain unanswered."""
+"""Seconds of keepalive probes, one per second, after which a connection without answers would have ended: the third
+unanswered probe ends it."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 LARGE = b"a large page\n" * 200_000
 GET_LARGE = GET.replace(b"/page", b"/large")
