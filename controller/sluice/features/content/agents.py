@@ -56,7 +56,7 @@ _LOOK_S = 0.25
 
 @dataclass(slots=True)
 class AgentView:
-    """The controller's state of an agent."""
+    """What the controller records about an agent."""
 
     control: str
     since_s: float
@@ -280,8 +280,9 @@ class Agents:
             if changed or self._unread != before:
                 self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
-                    # A service has an agent again. End the bypass of its agents before TABLES let the switch choose
-                    # among them: a SYN that still takes the bypass must not be pinned to an agent.
+                    # A service has an agent again. First end the mode in which the switch sends the service's clients
+                    # directly to servers; only then let TABLES offer the agents. A SYN that the switch still treats by
+                    # that mode must not be pinned to an agent.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)

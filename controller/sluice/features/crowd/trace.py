@@ -14,8 +14,8 @@ from sluice.news import Decision
 from .view import NewsView
 
 _NOTED = 64
-"""The most times of readings that are stored for the next row. The bound is needed because no row is written while
-every reading is late."""
+"""The maximum number of readings whose times are stored for the next row. The bound is needed because no row is written
+while every reading is late."""
 
 
 class NewsTrace:

@@ -95,7 +95,7 @@ class NewsView:
         }
 
     def _fresh(self) -> News:
-        """Return a control that has learned nothing."""
+        """Return an algorithm object (News) that has learned nothing."""
         return News(self.config, self._pools(), name=self.name, server_name=self.server_name)
 
     # -- reloads and changes of the switch
@@ -127,8 +127,8 @@ class NewsView:
         self._number()
 
     def rebase(self) -> None:
-        """Use the next readings only as bases for later differences, since the switch may be another one, or may have
-        been restarted."""
+        """Use the next readings only as bases for later differences. This is necessary when the switch may be another
+        one, may have been restarted, or measures by other settings."""
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
@@ -232,7 +232,7 @@ class NewsView:
 
     @property
     def flow_share(self) -> float:
-        """The part of the responses that the switch is to measure."""
+        """The part of the responses, from 0 to 1, that the switch is to measure."""
         return self._share.share
 
     @property
@@ -321,7 +321,7 @@ class NewsView:
 
     @property
     def sample_share(self) -> float:
-        """The part of the packets towards servers that the switch is to sample."""
+        """The part of the packets towards servers, from 0 to 1, that the switch is to sample; 0: it samples none."""
         return 0.0 if self.decision is None else self.decision.sample_share
 
     def wanted(self) -> Crowd:

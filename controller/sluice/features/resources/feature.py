@@ -26,7 +26,7 @@ class Resources(Feature):
         """The state of the managed resources; None if no service has ``resources`` in its configuration."""
         self._led: tuple[Link, Stages] | None = None
         """The link to the switch that this controller last led, and the stages of this switch. They are stored here so
-        that the notes of idle connections, which the stages contain, survive reloads."""
+        that the list of idle connections, which the stages contain, survives reloads."""
         self.configure(0.0)
 
     # -- methods of Feature

@@ -15,7 +15,7 @@ from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 class SwitchStages:
     """The stages of the switch that the controller leads (an implementation of view.Stages). The object stores which
-    connections the switch has noted as idle, as long as the controller leads the switch."""
+    connections the switch has reported as idle, as long as the controller leads the switch."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
@@ -32,31 +32,32 @@ class SwitchStages:
         return await transfers.read(self._link.registers)
 
     async def cap(self, own: Caps) -> None:
-        """Write caps of single connections to the switch."""
+        """Write caps of single connections' send windows, in bytes, to the switch."""
         await caps.write(self._link.registers, Register.SEND_CAP, own)
 
     async def prepare(self) -> None:
-        """Prepare the registers for closing connections."""
+        """Prepare the switch for closing connections, after a load of the program (creates a clone session)."""
         await self._closing.prepare()
 
     async def idle(self, now_s: float) -> IdleFlows:
-        """Read the switch's notes of idle connections."""
+        """Return the connections that the switch has reported as idle and that ``facts`` has not discarded since."""
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Read from the switch which of the connections ``flows`` are idle and not closed, and discard the notes of the
-        others."""
+        """Read from the switch which of the connections ``flows`` are idle and not closed. Discards the other ones from
+        the list of idle connections."""
         return await self._closing.confirm_idle(flows, now_s)
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
-        """Send a probe to a connection's server, whose answer may close the connection."""
+        """Send a probe to a connection's server. The server's answer closes the connection; the switch drops the probe
+        unless the connection has been idle for at least ``least_age_s`` seconds."""
         if self._plan is not self._world.plan:
             self._plan = self._world.plan
             self._services = closing.services_of(self._plan)
         await self._closing.tickle(candidate.flow, self._services[candidate.server], least_age_s)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Read the counts of pauses within responses, by server."""
+        """Read by server the cumulative counts of responses, in classes by the length of their pauses."""
         return await self._closing.pauses(servers)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
