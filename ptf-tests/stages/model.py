@@ -39,7 +39,7 @@ WEIGHTS: tuple[dict[Server, int], ...] = ({S1: 5, S2: 2, S3: 1}, {S1: 1, S2: 1, 
 SHARES = 8
 CAPACITIES: tuple[dict[Server, int], ...] = ({S3: 1}, {S1: 2, S2: 1}, {})
 NUMBERS = (ANSWER, ANSWER + 70_000)
-"""Sequence numbers of SYN-ACKs; an ACK acknowledges one of these."""
+"""Sequence numbers of SYN-ACKs. A random ACK acknowledges one of them, possibly one that no SYN-ACK of its flow had."""
 FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)

@@ -70,7 +70,7 @@ class Settings:
 
 
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
-    """Run the whole demo and write its files into `output`."""
+    """Run the whole demo, write its files into `output`, and return its measurements."""
     kind = switch_kind()
     settings = settings.slower(SWITCHES[kind].time_share)
     say(f"sluice demo: switch {kind}; TCP with {congestion_control()}")

@@ -51,7 +51,7 @@ LINK = Settings(k=1.0, link_bit_per_s=causes.LINK_BIT_PER_S, queue_frames=int(ca
 
 
 class CausesLab(NamespaceNetwork):
-    """The lab for one labelled run; the label selects the behaviour of the servers."""
+    """The lab for one labelled run; the label selects the failure, and the servers' answer times and backlogs."""
 
     def __init__(self, label: Label, *, onset_s: float = ONSET_S, end_s: float = END_S) -> None:
         super().__init__()

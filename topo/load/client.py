@@ -454,8 +454,8 @@ async def fetch_pages(options: ThinkingUsers) -> Pages:
 class BulkReceiver:
     """The program that receives a bulk transfer and connects again whenever the connection ends.
 
-    It writes `time_s,bytes,connections` for every tenth of a second: seconds since `start`, bytes received, connections
-    opened so far.
+    It writes `time_s,bytes,connections` for every tenth of a second: its beginning in seconds since `start`, the bytes
+    received in it, and the connections opened until its end.
     """
 
     address: str

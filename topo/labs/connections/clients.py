@@ -37,9 +37,10 @@ class Clients:
         self.server = np.full(size, -1, np.int8)
         """By tuple: the number of the server that answered first; -1: no server has answered."""
         self.broken = np.zeros(size, bool)
-        """By tuple: whether a RST arrived or a segment remained unanswered, since the caller last cleared it."""
+        """By tuple: whether a RST arrived or a segment remained unanswered, since the caller last cleared this flag."""
         self.astray = np.zeros(size, bool)
-        """By tuple: whether a second server answered on the same connection."""
+        """By tuple: whether another server than the one that answered first sent data on the current connection, since
+        the caller last cleared this flag."""
         self.syns = np.zeros(size, np.int64)
         """By tuple: SYNs sent for the current connection."""
         self.again = 0

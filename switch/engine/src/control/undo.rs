@@ -120,7 +120,8 @@ impl Engine {
         SavedMember { profile, id, member: self.member(profile, id), handles }
     }
 
-    /// Restores the saved state of a member that has been created, changed or deleted since, or is unchanged.
+    /// Restores the saved state of a member, no matter whether the member has been changed or deleted since. Deletes a
+    /// member that has been created since.
     ///
     /// # Errors
     /// For a member that did not exist when it was saved: `FailedPrecondition` if an entry or group refers to it now,
@@ -146,7 +147,8 @@ impl Engine {
         SavedGroup { profile, id, group, handles }
     }
 
-    /// Restores the saved state of a group that has been created, changed or deleted since, or is unchanged.
+    /// Restores the saved state of a group, no matter whether the group has been changed or deleted since. Deletes a
+    /// group that has been created since.
     ///
     /// # Errors
     /// `NotFound` if a member no longer exists. For a group that did not exist when it was saved: `FailedPrecondition`
