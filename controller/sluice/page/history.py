@@ -58,7 +58,8 @@ class History:
         self._moments.append(_Moment(time_s, {}, None))
 
     def service(self, name: str, servers: tuple[str, ...], quantity: str) -> list[Point]:
-        """Return a quantity of a service's servers over time, in the servers' order."""
+        """Return a quantity of a service's servers over time: for each sample a value per server, in the order of
+        ``servers``; None where the sample has none."""
         column = QUANTITIES.index(quantity)
         return [(moment.time_s, _values(moment, name, servers, column)) for moment in self._moments]
 

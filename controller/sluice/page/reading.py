@@ -61,7 +61,7 @@ class Reading:
         return view.drops(self.sample, self.rates)
 
     def service(self, name: str | None) -> Mapping[str, Any] | None:
-        """Return the status of the service with that name; if there is none, that of the first service."""
+        """Return the status of the service with that name, else that of the first service; None without services."""
         return view.service(self.sample, name)
 
     def servers(self, service: Mapping[str, Any]) -> list[view.Row]:

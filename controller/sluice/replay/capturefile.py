@@ -29,7 +29,10 @@ _LARGEST_BLOCK = 1 << 24
 
 
 class CaptureError(Exception):
-    """The file is not a capture, or is damaged. The message names the offset and the remedy."""
+    """The file is not a capture, is damaged, or lacks what the replay needs, for example TCP segments.
+
+    The message names the reason, and the offset if the fault is at one place in the file.
+    """
 
 
 class Interface(NamedTuple):

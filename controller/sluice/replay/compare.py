@@ -167,7 +167,10 @@ def nearest(times: Sequence[float], time_s: float, within_s: float) -> int | Non
 
 
 def compare(world: World, moments: Sequence[Moment], live: Sequence[Live]) -> Comparison:
-    """Compare each live decision with the replay's decision at the same time."""
+    """Compare each live decision with the replay's decision for the same service that is nearest in time.
+
+    A live decision without a replayed one within half a period counts as missing.
+    """
     replayed: dict[str, list[tuple[float, Balanced]]] = {}
     for moment in moments:
         if isinstance(moment.event, Balanced):

@@ -124,7 +124,10 @@ def first_news_reading(trace: str, interval_s: float) -> float:
 
 
 def compare_news(moments: Sequence[Moment], trace: str, interval_s: float) -> NewsComparison:
-    """Compare each live interval with the replay's interval at the same time."""
+    """Compare each live interval with the replay's interval that ends nearest to it.
+
+    A live interval without a replayed one that ends within half of ``interval_s`` counts as missing.
+    """
     replayed: list[Interval] = []
     for moment in moments:
         if isinstance(moment.event, Controlled):

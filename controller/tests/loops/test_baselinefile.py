@@ -63,7 +63,7 @@ def learn(path: Path, end_s: float = STOP_S) -> Run:
 
 
 def restart(path: Path, *, after_s: float = 60.0, mode: str = "production", **changes: Any) -> Run:
-    """Run a second controller for 12 s in a crowd; it starts `after_s` seconds after the start of the first."""
+    """Start a second controller `after_s` seconds after the start of the first, and run it for 12 s in a crowd."""
     run = Run(options(path, mode), crowd, baseline=BaselineFile(clock(BEGAN_S + after_s)), **changes)
     return run.until(12)
 

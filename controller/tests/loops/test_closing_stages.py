@@ -36,7 +36,8 @@ OLDEST, OLD, YOUNG = 7, 70_005, 9
 def idle(switch: FakeSwitch, flow: int, at: int, *, spoke: bool = True, status: int = ClosingStatus.OPEN) -> None:
     """Write the registers of a connection to s1 that the switch noted as idle at time `at` (in ticks of its clock).
 
-    `status` is its present state; if `spoke` is false, the connection has become active again.
+    `status` is its present state. `spoke`: the last payload came from the server and was acknowledged; false after
+    the client has sent payload again, so that the connection is no longer idle.
     """
     switch.hold(Register.CLOSING_HINT, flow % 4096, flow << 41 | S1 << 31 | at)
     switch.hold(Register.CLOSING_STATE, flow, status << 60 | (3 if spoke else 0) << 58 | at << 26)
