@@ -239,7 +239,7 @@ impl Interface {
         }
     }
 
-    /// Sends the frames of `batch` and removes them from it.
+    /// Sends the frames of `batch` and removes them from it. Frames that cannot be sent are only counted.
     pub fn send(&mut self, batch: &mut TxBatch) {
         self.send_with(batch, |_| {});
     }

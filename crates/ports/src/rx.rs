@@ -48,7 +48,8 @@ struct TakenSlots {
 /// Frames in a ring are read in place. Their slots are returned to the kernel when the batch is cleared or used again.
 #[derive(Default)]
 pub struct RxBatch {
-    /// The buffers for frames that do not come through a ring. They are created when they are first needed.
+    /// The buffers for frames that are received from a socket, also those too long for a ring's slot. They are created
+    /// when they are first needed.
     calls: Option<Box<Calls>>,
     slots: Option<TakenSlots>,
     /// The frames' places in memory. Each place is in `calls` or in a slot of `slots`; both remain unchanged until
@@ -129,8 +130,7 @@ impl RxBatch {
         self.places.iter().map(|place| unsafe { std::slice::from_raw_parts(place.start, place.length) })
     }
 
-    /// Returns, for each frame, when the kernel received it, in nanoseconds since 1970. The time is 0 for frames that
-    /// were not received through a ring.
+    /// Returns, for each frame, when the kernel received it, in nanoseconds since 1970; 0 if the interface has no ring.
     pub fn times_ns(&self) -> impl ExactSizeIterator<Item = u64> {
         self.places.iter().map(|place| place.time_ns)
     }
