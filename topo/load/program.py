@@ -31,8 +31,8 @@ def command(program: Program) -> list[str]:
 
 
 def main(module: Mapping[str, Any]) -> None:
-    """Run the program that the command line names, from the globals of its module. The limit of open files is raised to
-    the system's maximum."""
+    """Run the program that the command line names, from the globals of its module. The process's limit of open files is
+    raised to its hard limit (getrlimit(2))."""
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     kind, options = sys.argv[1:]

@@ -41,7 +41,8 @@ the decision at the end of its first interval."""
 META = "meta.json"
 BULK_FILE = "bulk.csv"
 STATUS = "status.jsonl"
-"""File of the flash-crowd control's entries in the controller's status: a JSON object per line, each with its time."""
+"""File of the flash-crowd control's entries in the controller's status: a JSON object per line, each with `time_s`, the
+seconds since the load began."""
 CAPTURE = "capture.pcap"
 """File of recorded packets; `sluice replay` reads it together with CONFIGURATION."""
 

@@ -45,7 +45,8 @@ class Result:
     ramp_s: float = USUAL_RAMP_S
     """Seconds of the crowd's ramp, before compression."""
     conditions: str = ""
-    """Description of how the distances are made, and of the hosts' TCP settings."""
+    """Description of how the distances are made, of the hosts' TCP settings, and of the request log, if one was
+    replayed."""
 
 
 Results = Mapping[str, Mapping[str, Result]]
