@@ -18,7 +18,7 @@ use p4::stream_message_response::Update;
 pub struct Controllers {
     /// The streams and the arbitration between them.
     pub streams: Streams,
-    /// Digest messages whose list is not yet full or not yet acknowledged.
+    /// Digest messages whose list is not yet sent or not yet acknowledged.
     pub digests: Mutex<Digests>,
     /// Notified when the time at which the next digest list is due has changed.
     pub timer: Notify,
