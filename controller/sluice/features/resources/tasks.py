@@ -30,7 +30,8 @@ connections of a small server between two rounds."""
 LEARN_S = 1.0
 """Seconds between two readings of pauses, refusals and closings."""
 _ATTEMPTS = 8
-"""The most times that a round chooses connections. It chooses again if chosen connections have become active."""
+"""The maximum number of choices in a round. After a choice, the round chooses again if some of the chosen connections
+have become active."""
 
 
 async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
@@ -100,11 +101,12 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
 async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: float) -> None:
     """Choose connections, read their present state, and probe those that are still idle.
 
-    A connection that has become active since the switch noted it as idle is not probed. Another is chosen in its place.
+    A connection that has become active since the switch reported it as idle is not probed. Another connection is chosen
+    in its place.
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed
-    # facts() discards the notes of connections that are no longer idle, so it precedes the reading of the notes.
+    # facts() discards connections that are no longer idle from the list that idle() returns, so it is called first.
     probed = list(await stages.facts(waiting, now_s)) if waiting else []
     noted = await stages.idle(now_s)
     probes = 0

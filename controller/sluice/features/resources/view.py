@@ -30,8 +30,9 @@ from sluice.switch.plan import Plan
 PROBE_S = 1.0
 """Seconds for which the switch accepts a server's answer to a probe."""
 TRIES = 2
-"""The most probes of a connection while it is idle. A second probe can succeed, because Linux answers only one stray
-segment in 500 ms. More are useless: some firewalls drop all stray segments."""
+"""The maximum number of probes of a connection while it stays idle. A second probe can succeed, because Linux answers
+only one stray segment in 500 ms. A third probe would not: a server that answers neither of the first two is probably
+behind a firewall that drops all stray segments."""
 
 
 class Stages(Protocol):
@@ -51,18 +52,19 @@ class Stages(Protocol):
         ...
 
     async def idle(self, now_s: float) -> IdleFlows:
-        """Return the connections that may be idle by the switch's notes. ``now_s`` is the controller's time in
-        seconds."""
+        """Return the connections that the switch has reported as idle, except those that ``facts`` has discarded since;
+        some may have become active again. ``now_s`` is the controller's time in seconds."""
         ...
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Return those of the connections ``flows`` that are idle and not closed, and discard the notes of the
-        others."""
+        """Return those of the connections ``flows`` that are idle and not closed. ``idle`` does not return the other
+        ones again until the switch reports them anew."""
         ...
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
-        """Send a segment to a connection's server, with the client as source. The server's answer closes the connection
-        if the connection has been silent for ``least_age_s``. ``facts`` must have returned the connection before."""
+        """Send a segment to a connection's server, with the client as source. The server's answer closes the
+        connection. The switch drops the segment unless the connection has been silent for ``least_age_s`` seconds.
+        ``facts`` must have returned the connection before."""
         ...
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
@@ -159,8 +161,8 @@ class ResourcesView:
         return idling
 
     def rebase(self, caps: Mapping[int, Defaults]) -> None:
-        """Take over the default caps that are in the switch. The switch may be another one, or may have been
-        restarted."""
+        """Take over the default caps that are in the switch, and forget all probes. The switch may be another one, or
+        may have been restarted."""
         self.caps = {server: caps.get(server, desired) for server, desired in self.caps.items()}
         self._sharer.rebase(self.caps)
         self._asked.clear()
@@ -234,9 +236,9 @@ class ResourcesView:
     ) -> dict[int, int]:
         """Return the connections to probe: the server of each, by the connection's flow number.
 
-        ``noted`` are all connections that the switch has marked as idle; ``probed`` are those of ``self.probed`` that
-        are still idle. The result contains connections of a server only if some connections of this server are to be
-        closed.
+        ``noted`` are all connections that the switch has reported as idle; ``probed`` are those of ``self.probed`` that
+        are still idle. A server's connections are in the result only while the server has so many open connections
+        that some are to be closed (``Closer.choose``).
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
@@ -253,7 +255,7 @@ class ResourcesView:
         waiting, listed = Counter(pending.values()), _ByServer(noted, old)
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
-            # The notes include connections that have ended since, so their number can exceed that of open connections.
+            # Some connections reported as idle have ended since, so their number can exceed that of open connections.
             view.connections, view.idle = loads[server], min(loads[server], int(counts[server]))
             for idle in view.closer.choose(now_s, loads[server], listed.of(server), waiting[server]):
                 chosen[idle.slot] = server
@@ -284,8 +286,8 @@ class ResourcesView:
     def _barred(self, now_s: float, noted: IdleFlows) -> set[int]:
         """Return the flow numbers of connections that were probed TRIES times while idle, and are not probed again.
 
-        Connections that were active since the last probe may be probed again. Connections that have no note in the
-        switch any more are forgotten.
+        Connections that were active since the last probe may be probed again. Connections that ``noted`` no longer
+        contains are forgotten.
         """
         flows = np.fromiter(self._asked, np.int64, len(self._asked))
         _, places, rows = np.intersect1d(flows, noted.flow, assume_unique=True, return_indices=True)
@@ -317,8 +319,8 @@ class ResourcesView:
         return candidate.server == server and candidate.idle_s >= self.least_age_s(server, candidate.flow)
 
     def denied(self, now_s: float, flow: int, server: int) -> None:
-        """Record that a chosen connection was active since the switch's note. It is no candidate until there is a new
-        note."""
+        """Record that a chosen connection was active since the switch reported it as idle. The connection is not chosen
+        again until the switch reports it anew."""
         self._asked[flow] = _Asked(now_s, TRIES, is_open=False)
         self.idling[server].closer.give_back(1)
 
@@ -330,20 +332,20 @@ class ResourcesView:
 
 
 class _ByServer:
-    """Selected notes of idle connections by server. They are sorted at the first call of ``of``."""
+    """The rows of ``noted`` that ``wanted`` selects, by server. They are sorted at the first call of ``of``."""
 
     def __init__(self, noted: IdleFlows, wanted: Flags) -> None:
         self._noted, self._wanted = noted, wanted
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The row numbers of the selected notes, ordered by server, and the server of each row."""
+        """The numbers of the selected rows, ordered by server, and the server of each row."""
         rows = np.flatnonzero(self._wanted)
         rows = rows[np.argsort(self._noted.server[rows], kind="stable")]
         return rows, self._noted.server[rows]
 
     def of(self, server: int) -> Iterator[Idle]:
-        """Yield the notes of a server's idle connections."""
+        """Yield the selected idle connections of a server."""
         rows, servers = self._sorted
         first, end = np.searchsorted(servers, (server, server + 1))
         selected = rows[first:end]
