@@ -128,7 +128,7 @@ class Round:
         ends.clients.clear()
 
     def _fetch(self, batch: Sequence[Key]) -> None:
-        """Fetch a page on a new connection for each key. After a race the same function repeats the lost requests."""
+        """Fetch a page on a new connection for each key. Requests lost in a race are repeated with new keys."""
         for key in batch:
             self.ends.opens(key)
         self.ends.exchange()

@@ -36,7 +36,7 @@ IMAGES = {server.name for server in GROUPS["images"]}
 PATHS = ("/images", "/fast", "/page")
 PATIENCE_S = 10.0
 WAIT_S = 2.0
-"""Default of the time in seconds within which a client's request must arrive."""
+"""Default of the option `limits.wait_s`: seconds within which a client's request must be complete."""
 KEPT_S = 4.5
 """Seconds in which four keepalive probes are sent, one per second; two unanswered probes end a connection."""
 UPLOAD = body(7, 10 << 20)
@@ -57,7 +57,7 @@ class Client:
             self.socket.sendall(piece)
 
     def hear(self, end: bytes) -> bytes:
-        """Receive up to and including ``end``, and return the bytes."""
+        """Receive up to and including ``end``; return the bytes before ``end``."""
         while end not in self._came:
             more = self.socket.recv(1 << 16)
             assert more, self._came
@@ -152,7 +152,7 @@ def test_expect_100_continue(lab: AnsweringLab, where: str) -> None:
         assert client.hear(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
         client.say(ORDER)
         status, fields, digest = client.answer()
-        if where == "body" and status == 100:  # the server also sends 100 Continue
+        if where == "body" and status == 100:  # from the server; the first was the agent's
             status, fields, digest = client.answer()
     assert (status, fields["X-Server"], digest) == (200, S3.name, hashlib.sha256(ORDER).hexdigest().encode())
 
@@ -189,7 +189,7 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
 
 @pytest.fixture
 def guarding(lab: AnsweringLab) -> Iterator[AnsweringLab]:
-    """Yield the lab with an additional rule that refuses requests by status 403."""
+    """Yield the lab with an additional rule that refuses requests for paths below /stay/admin by status 403."""
     configuration = lab.controller.configuration
     lab.controller.reload(lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403}))
     yield lab

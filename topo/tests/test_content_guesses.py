@@ -53,7 +53,7 @@ def counts(lab: ContentLab) -> dict[str, int]:
 
 
 class Guesses:
-    """Counts right and wrong guesses since its creation."""
+    """Compares the agents' counts of right and wrong guesses since the object's creation with expected numbers."""
 
     def __init__(self, lab: ContentLab) -> None:
         self.lab = lab
@@ -70,7 +70,7 @@ class Guesses:
 
 
 def settled(lab: ContentLab) -> Guesses:
-    """Wait until both agents have reported all events; return a new count of guesses."""
+    """Wait until both agents have reported all events; return a `Guesses` that counts from now on."""
     last = counts(lab)
 
     def quiet() -> bool:

@@ -75,7 +75,8 @@ def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
 
 
 def assert_right(client: Process, timeout_s: float = 60.0) -> int:
-    """Check that every answer is correct and no connection was broken; return the number of answers."""
+    """Check that every answer is correct and from the group that the rules select for the path, and that no connection
+    was broken; return the number of answers."""
     outcome = outcome_of(client, timeout_s)
     assert (outcome.wrong, outcome.broken) == ([], {})
     for path, servers in outcome.servers.items():

@@ -61,7 +61,10 @@ class RoutedLab(TransfersLab):
 
 
 def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Make transfers with losses; return the kernel's counts, and the switch's counts summed over all connections."""
+    """Make transfers of which `loses` (a host, and a chain of its packet filter) drops a share `loss` of the segments.
+
+    Return the counts of the sender's kernel, and the switch's counts summed over all connections.
+    """
     for _ in range(TRIES):
         with RoutedLab(DISTANCES) as place:
             place.loses = loses

@@ -30,8 +30,8 @@ FURTHER = (Further(2, FAST, quiet_per_s=2.0, crowd_per_s=20.0),)
 
 
 class Lab:
-    """A fake lab whose controller decides once, `decides_s` seconds after its start. Its clock advances only when the
-    test sleeps."""
+    """A fake lab whose controller decides once, `decides_s` seconds after its start. Its clock advances only by
+    calls of time.sleep, and by 100 times their argument."""
 
     def __init__(self, directory: Path, decides_s: float) -> None:
         self.directory = directory
