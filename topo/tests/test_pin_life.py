@@ -1,6 +1,6 @@
 """Tests of the lifetime of pins (entries in the connection table) with real TCP (docs/reference/pipeline.md).
-Connections that are kept alive or half closed keep their server, although SYNs of other clients claim their slots. No
-new connection reaches a server that drains or is removed, whatever earlier connections its port had.
+Connections that are kept alive or half closed keep their server, although SYNs of other clients compete for their
+slots. No new connection reaches a server that drains or is removed, whatever earlier connections its port had.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ pytestmark = needs.LONG
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
 PORTS_OF_A_WAY = {"embedded": 110, "bmv2": 8}
-"""Ports for each way of ending a connection, by kind of switch. The ports make some 1,000 (embedded) and 70 (bmv2)
-connections/s of 14 packets each, because BMv2 forwards only some thousand packets/s."""
+"""Number of ports for each way of ending a connection, by kind of switch. All ports together make some 1,000
+(embedded) or 70 (bmv2) connections/s of 14 packets each. BMv2 has few ports, because it forwards only some thousand
+packets/s."""
 
 
 lab = lab_fixture(TalkingLab)
 
 
 def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingLab) -> None:
-    """For three times the idle time only keepalive probes pass, SYNs of other clients try to claim the slots, and a
-    server drains. Every connection keeps its server."""
+    """For three times the idle time only keepalive probes pass, SYNs of other clients compete for the connections'
+    slots, and a server drains. Every connection with keepalive probes keeps its server; some without probes lose
+    theirs."""
     with (
         lab.pressed(),
         connections(lab, 12, lambda connection: keep_alive(connection.socket)) as by_client,
@@ -56,8 +58,8 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
 
 
 def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
-    """The other end is silent for longer than `linger_s`, while SYNs of other clients try to claim the slots, and then
-    sends megabytes. All bytes arrive."""
+    """The end that has not closed is silent for longer than `linger_s`, while SYNs of other clients compete for the
+    connections' slots, and then sends megabytes. All bytes arrive."""
     size = 3_000_000
     sent = content("client", size)
 

@@ -172,8 +172,8 @@ def test_a_tls_server_by_its_name(lab: ProtocolsLab, name: str | None, server: s
 @pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "other.example": "s1"}.items())
 @pytest.mark.parametrize("size", [100, 1000, 3000])
 def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, size: int) -> None:
-    """A ClientHello that many ALPN names make as large as one with ML-KEM, in several segments, is switched by its
-    server name."""
+    """A ClientHello in several segments is switched by its server name. ALPN names make it as large as a ClientHello
+    with an ML-KEM key."""
     protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
     hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
     command = f"printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"

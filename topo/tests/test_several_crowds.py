@@ -71,8 +71,8 @@ def read(scenario: Scenario, directory: Path) -> Seen:
 
 
 def check_that_only_crowds_are_limited(seen: Seen, crowds: frozenset[str]) -> None:
-    """Check that only crowds' destinations are limited and refuse SYNs, that established connections stay open, and
-    that the switch loses no packet."""
+    """Check that the switch limits exactly the crowds' destinations, and refuses SYNs to these only; that every service
+    still answers requests; that established connections stay open; and that the switch loses no packet."""
     records = seen.records
     assert {service for _, services in seen.limited for service in services} == crowds
     for service, refused in seen.refused.items():

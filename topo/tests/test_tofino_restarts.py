@@ -56,7 +56,7 @@ class OnTheModel(SteadyNetwork):
         self.running = self.start_version(self.config)
 
     def power_on(self) -> None:
-        """Restart model and driver, and return once the driver serves."""
+        """Stop model and driver if they run, start both, and return once the driver serves."""
         self._model.close()
         pipeline = artefacts() / TOFINO.folder
         self._model.enter_context(TOFINO.around(PORTS, self.endpoints, pipeline, self.pid(SWITCH)))
