@@ -161,7 +161,8 @@ impl Sender {
         self.due
     }
 
-    /// Returns the range of bytes to retransmit at the time `now`, if there is one.
+    /// If the timer has expired at the time `now`, returns the range of bytes to retransmit, or the one byte of a
+    /// window probe, and restarts the timer.
     ///
     /// # Errors
     /// Fails after `MAX_TIMEOUTS` timeouts in a row without an answer of the server.

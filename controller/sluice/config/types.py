@@ -218,7 +218,7 @@ Vlan = Annotated[
 ]
 Protocol = Annotated[Literal["tcp"], _or("no protocol of a service, which is TCP only; write tcp, or leave it out")]
 IpAddress = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
-"""An IPv4 address. Only this type and the next two exclude IPv6."""
+"""An IPv4 address. Only this type, ``Interface`` and ``Network`` exclude IPv6."""
 Interface = Annotated[
     IPv4Interface,
     _or("not an IPv4 address and prefix length; write them as in 10.0.1.1/24"),

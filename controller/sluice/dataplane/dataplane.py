@@ -51,8 +51,8 @@ class Outcome:
     """The server to which, or from which, the packet was sent; undefined for a dropped packet."""
     drop: DropReason = DropReason.NONE
     idle: bool = False
-    """Whether a new connection goes to this server only because the server is idle, and has been so for the longest
-    time."""
+    """Whether a new connection goes to this server only because the server is idle: the comparison of loads would have
+    selected another one."""
 
 
 @dataclass

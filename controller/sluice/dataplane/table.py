@@ -13,9 +13,10 @@ from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RE
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Registers with each server's number of open connections (LOADS), and of connections whose end the switch did not see
-(STALE). For a new connection the switch compares up to four servers, each by its own copy of the two registers, in this
-order. The queues of idle servers have another copy of the stale counts."""
+"""Registers with each server's number of connections that have not ended in the switch's view (LOADS), and of those
+among them that have ended unseen by the switch (STALE). For a new connection the switch compares up to four servers,
+each by its own copy of the two registers, in this order. The queues of idle servers have
+another copy of the stale counts."""
 REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
 """Registers that state whether a server's last answer to a SYN was an RST. For a new connection the switch compares up
 to four servers; each of them except the first has its own copy."""
