@@ -27,7 +27,7 @@ DRAINED_S = 1.5
 SILENT_S = 1.0
 """Seconds that a server stays unreachable after its ejection."""
 EACH_S = 20.0
-"""Seconds from the time at which one server becomes silent until the next one does."""
+"""Seconds from the end of one server's silence until the next server may be silenced."""
 GRACE_S = 900.0 if FULL else 120.0
 
 
@@ -62,8 +62,8 @@ def production(wanted: dict[str, Any]) -> None:
 
 
 def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
-    """Drain, remove and silence servers in turn, and restore each, until the clients have ended; return the number of
-    each event."""
+    """Drain and remove the servers in turn, and silence the server with the largest ratio every EACH_S seconds, until
+    the clients have ended. Restore each server. Return the numbers of drains, reloads and ejections."""
     happened = {"drains": 0, "reloads": 0, "ejections": 0}
     silent = time.monotonic() + 1
     for name in itertools.cycle(SERVER_NAMES):

@@ -23,8 +23,8 @@ LINEAR_SYNS = 5
 first; later intervals double. In earlier versions all intervals double."""
 
 LEAST_APART_S = 0.1
-"""Least seconds between two readings from which a rate is computed. After a late reading the next reading follows at
-once."""
+"""Least seconds between two readings from which a rate is computed. After a late reading the next one follows at once;
+a rate over so short a time would be inexact."""
 
 
 @dataclass(frozen=True, slots=True)

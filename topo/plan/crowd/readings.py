@@ -83,8 +83,9 @@ def at(samples: Sequence[Sample], time_s: float) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A decision of flash-crowd control. Its time is in seconds on the clock of time.time(). Rates are in
-    connections/s, except ``ar_bps``, the rate of the fastest responses (the published AR), which is in bit/s."""
+    """A decision of flash-crowd control. Its time is in seconds: on the clock of time.time() as read from the trace,
+    since the load began in a run's `Records`. Rates are in connections/s, except ``ar_bps``, the rate of the fastest
+    responses (the published AR), which is in bit/s."""
 
     time_s: float
     ar_bps: float
