@@ -12,8 +12,8 @@ class Admission:
     before."""
 
     def __init__(self, remember_s: float = 0.0) -> None:
-        """``remember_s``: seconds for which an admitted client counts as returning after its last SYN; 0: no client
-        counts as returning."""
+        """``remember_s``: seconds for which a client counts as returning after its last SYN that was admitted, or that
+        the bucket for returning clients refused; 0: no client counts as returning."""
         self.offered = self.admitted = self.refused = self.returning = 0
         self._remember_s = remember_s
         self._common_bucket: TokenBucket | None = None

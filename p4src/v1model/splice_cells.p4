@@ -20,10 +20,11 @@ typedef bit<62> splice_cell_t;
 #define GUESSED_SACK 16:16
 #define GUESSED_MSS 15:0
 
-// One register has the cells of both ways of the connection table. An agent's SYN writes its agent into the cell if the SYN claims
-// the slot, or if an agent (the same or another) translates the connection. A splice order of the connection's agent transfers the
-// connection to the switch; a repetition of the order changes nothing. A guessed connection has no agent yet: any agent may splice
-// the connection, close it at the server, or take it over by an order that contains the client's initial sequence number.
+// One register has the cells of both ways of the connection table. An agent's SYN writes its agent into the cell if the SYN
+// claims the slot, or if an agent (the same or another) translates the connection. A splice order of the connection's agent
+// transfers the connection to the switch; a repetition of the order changes nothing. A guessed connection has no agent yet: any
+// agent may splice the connection, close it at the server, or take it over by an order that contains the client's initial
+// sequence number.
 control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, out splice_t splice, inout DropReason drop) {
     @name(".SluiceIngress.splice.splice_cells")
     @id(REGISTER_SPLICE)

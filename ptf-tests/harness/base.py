@@ -1,9 +1,9 @@
 """The base class of the packet tests: it follows every frame to its end, and checks every count that a frame changes.
 
 `forwards`, `drops`, `punts` and `reports_sender` each send one frame and check all of its effects: the exact frames
-that leave the switch, and the exact changes of all counters and of the registers that count per server. No test waits
-for a fixed time: after a frame, an echo request (a fence) is sent to the router on every port. When the echo replies
-have arrived, the frame has had its effect.
+that leave the switch, and the exact changes of all counters and of the registers that count per server. To wait for the
+effect of a frame, they send an echo request (a fence) to the router on every port. When the echo replies have arrived,
+the switch has processed the frame.
 """
 
 from __future__ import annotations
@@ -316,7 +316,10 @@ class StageTest(BaseTest):
     def answers(
         self, port: plan.Port | int, frame: Packet | bytes, expected: bytes, reason: DropReason, *changes: Changes
     ) -> None:
-        """Send a frame; assert that it is dropped for `reason` and that `expected` is sent back by the same port."""
+        """Send a frame; assert that its verdict is `reason`, and that the switch sends `expected` back by the same port.
+
+        Also assert that only the counts in `changes` change besides.
+        """
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(port), expected)])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
@@ -496,11 +499,17 @@ class StageTest(BaseTest):
         self.addCleanup(self.switch.modify, [afterwards])
 
     def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change a service's weights by R (the balancing metric) until the end of the test."""
+        """Set the weights by which servers are drawn for a service's new connections, until the end of the test.
+
+        In operation, the controller derives these weights from R (the balancing metric).
+        """
         self.replace(entries.ratios(service, weights), entries.ratios(service, plan.RATIOS[service]))
 
     def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change a service's weights by capacity until the end of the test."""
+        """Set the weights by which servers are drawn for connections without a pin, until the end of the test.
+
+        In operation, these weights are the servers' capacities.
+        """
         self.replace(entries.capacities(service, weights), entries.capacities(service, plan.CAPACITIES[service]))
 
     def drain(self, server: Server) -> None:

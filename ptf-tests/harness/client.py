@@ -55,7 +55,7 @@ class Client(client.Client):
         self.packet_out(packet.encode_update(self.schema).packet)
 
     def push_pipeline(self) -> None:
-        """Install the program, which clears all other state of the switch; subscribe to the digest of ARP senders."""
+        """Install the program and so clear the state of the switch; subscribe to the digest of ARP senders."""
         config = self.schema.get_pipeline_config()
         self.push(config.p4info, config.p4_device_config, config.cookie.cookie)
         self.write([subscription().encode_update(self.schema)])

@@ -108,7 +108,10 @@ class ContentFlow(Flow):
     def guessed(
         self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int, *, server_has_sent: bool = False
     ) -> bytes:
-        """Return the frame that the agent's port must send for a client's payload on a guessed connection."""
+        """Return the frame that the agent's port must send for a client's payload on a guessed connection.
+
+        The other parameters are the values of fields in the header guessed_h, which precedes the IPv4 header.
+        """
         sent = bytes(self.at_agent(frame))
         facts = struct.pack(
             "!BBBBHHIH", server_scale, client_scale, sack, server_has_sent, mss, self.server.id, FIRST, ETHERTYPE_IPV4

@@ -42,7 +42,7 @@ class Sampled(StageTest):
 
 
 class OffByDefault(Sampled):
-    """The program samples no destination by default."""
+    """With a share of 0, which is the default, the switch samples no destination."""
 
     def runTest(self) -> None:
         self.sample(0)
@@ -122,7 +122,7 @@ class Half(Sampled):
 
 
 class RingWraps(Sampled):
-    """The ring contains the newest destinations, and the count of samples continues, also past 2^32."""
+    """After the last cell of the ring, the first is written. The count of samples wraps to 0 at 2^32."""
 
     def runTest(self) -> None:
         self.sample(ALL)

@@ -356,7 +356,10 @@ class Even(SecondLookTest):
         self.replace(entries.service(WEB, shares=sum(self.WEIGHTS.values())), entries.service(WEB))
 
     def destinations(self, idle: Iterable[Server] = ()) -> list[str]:
-        """Return the addresses that DRAWS new connections reach; servers in `idle` have no load before each of them."""
+        """Return the addresses that DRAWS new connections reach.
+
+        After each connection, the loads of the servers in `idle` are set to 0.
+        """
         taken: list[str] = []
         for port in range(40000, 40000 + self.DRAWS):
             ((_, frame),) = self.exchange(plan.CLIENT, Flow(WEB, S1, client_port=port).syn()).frames
@@ -390,7 +393,7 @@ class Even(SecondLookTest):
 
 
 class DrawsEvenly(Even):
-    """If a service has `shares`, a server is drawn at about equal distances; its weight determines the distance."""
+    """If a service has `shares`, a server is drawn for about every n-th connection; its weight determines n."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -398,9 +401,9 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """A server is also drawn at about equal distances if the weights sum to only half of `shares`.
+    """A server is drawn for about every n-th connection even if the weights sum to only half of `shares`.
 
-    This is so if some of the service's servers are not in the selector group.
+    The weights sum to less than `shares` if some of the service's servers are not in the selector group.
     """
 
     WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
@@ -415,8 +418,8 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """A server is drawn as second candidate at about equal distances, which its weight among the second candidates
-    determines."""
+    """A server is the second candidate of about every n-th connection. Its weight among the second candidates
+    determines n."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -424,9 +427,9 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """A server of a large pool is also drawn as second candidate at about equal distances.
+    """In a large pool, too, a server is the second candidate of about every n-th connection.
 
-    In a large pool one group contains all servers.
+    In a large pool, the second candidates for all first candidates are drawn from a single group.
     """
 
     def runTest(self) -> None:
@@ -480,9 +483,9 @@ class ServersOwnSynIsNoConnection(SecondLookTest):
 
 
 class LoadsAreTheOpenPins(SecondLookTest):
-    """For random packets of few connections, a server's load is the number of its open pins.
+    """After random packets of few connections, the load of a server is the number of open connections pinned to it.
 
-    The load also includes connections that lost their slot before they ended. Servers drain and return during the test.
+    Connections that lost their slot before they ended are added. Servers drain and return during the test.
     """
 
     def runTest(self) -> None:
@@ -508,8 +511,8 @@ class LoadsAreTheOpenPins(SecondLookTest):
             if pin.state < PinState.SERVER_CLOSING
         )
         self.assertGreater(open_pins.total(), len(ports) // 4)
-        # On a slow switch pins expire before the comparison. Until a controller's sweep, a load includes connections
-        # that lost their slot.
+        # On a slow switch, pins expire before the comparison, and other connections claim their slots. A load includes
+        # such evicted connections, because no controller subtracts them in this test.
         evicted = self.switch.registers.read([(Register.LOAD_EVICTED, server.id) for server in SERVED])
         loads = {f"s{server.id}": open_pins[server.id] + count for server, count in zip(SERVED, evicted, strict=True)}
         self.assertLoads(**loads)

@@ -47,7 +47,7 @@ class Capped(StageTest):
         return flows
 
     def refuses(self, port: int) -> None:
-        """Send the SYN of a new connection; assert that it is dropped, and changes no state."""
+        """Send the SYN of a new connection; assert that the SYN is refused, and that the connection has no pin."""
         flow = Flow(WEB, S1, client_port=port)
         counted = ((Counter.OFFERED, WEB.id), (Counter.REFUSED, WEB.id))
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, *counted)

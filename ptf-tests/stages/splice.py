@@ -28,7 +28,10 @@ from sluice.names import DropReason, PinState, SpliceStatus
 
 
 class ClientsSynClaimsNothing(ContentTest):
-    """Handshake and request of an unknown client reach an agent, and the answers reach the client, without a slot."""
+    """Handshake and request of an unknown client reach an agent, and the agent's answers reach the client.
+
+    The connection occupies no slot of the connection table.
+    """
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -79,7 +82,7 @@ class Spliced(ContentTest):
 
 
 class SelectiveAcknowledgements(ContentTest):
-    """One to four SACK blocks, which contain the server's numbers, are translated like acknowledgements."""
+    """One to four SACK blocks of a client are translated to the server's sequence numbers, like acknowledgements."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -379,8 +382,8 @@ class AnotherAgentTakesOver(ContentTest):
 
 
 class AnswerToARemovedAgent(ContentTest):
-    """An answer to an agent that has no id any more is dropped. The controller does not receive it, because it would
-    send the answer to its destination, the client."""
+    """A server's answer for an agent whose host route was deleted is dropped. The controller does not receive the
+    answer, because the controller would send it to its destination address, the client."""
 
     def runTest(self) -> None:
         flow = self.flow()

@@ -388,7 +388,7 @@ class RandomSegments(TransferTest):
         self.nonzero_fields: set[str] = set()
 
     def state(self, flow: Flow) -> PinState:
-        """Return the state of the flow's pin in the switch."""
+        """Return the state of the flow's pin in the switch; PENDING if the flow has no pin."""
         pins = self.pins(flow.key)
         return pins[0].state if pins else PinState.PENDING
 

@@ -42,7 +42,7 @@ class PaddedFrame(StageTest):
 
 
 class LaterFragment(StageTest):
-    """A fragment to a service, other than the first, is dropped: it has no ports, and the bytes there are payload."""
+    """A fragment to a service, other than the first, is dropped: payload is in the place of its TCP ports."""
 
     def runTest(self) -> None:
         for more in ("", "MF"):
@@ -84,7 +84,7 @@ class MartianDestination(StageTest):
 
 
 class Land(StageTest):
-    """Packets with equal source and destination address are dropped, because the router would answer itself."""
+    """Packets with equal source and destination address are dropped: the receiver would send its answer to itself."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=WEB.address), DropReason.MARTIAN)

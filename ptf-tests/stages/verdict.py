@@ -43,7 +43,8 @@ class VerdictsCountBytes(StageTest):
             frame = plain(CLIENT_HOST, UNROUTED, payload=bytes(length))
             counted = len(octets(frame)) + self.switch.counted_checksum
             self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), counted)
-        # For a forwarded frame the harness's own frames are counted too, with the same number of bytes each time.
+        # The fences of the harness count as forwarded, too, with the same number of bytes in each call. So the test
+        # compares two calls.
         short, long = (
             self._counted_of(DropReason.NONE, plain(CLIENT_HOST, UPLINK_HOST.address, payload=bytes(length)))
             for length in (18, 918)
