@@ -61,8 +61,9 @@ class SlowServer:
     """
 
     def __init__(self, clock: Clock, *, workers: int, backlog: int, turn_s: float, request_s: float = 0.0) -> None:
-        """``turn_s``: wall-clock time of one turn under the CPU limit; ``request_s``: additional time of a request
-        before its first turn."""
+        """``workers``: requests that are answered at the same time; ``backlog``: number of waiting requests above which
+        SYNs are dropped; ``turn_s``: wall-clock time of one turn under the CPU limit; ``request_s``: additional time of
+        a request before its first turn."""
         self._clock, self._workers, self._backlog = clock, workers, backlog
         self._turn_s, self._request_s = turn_s, request_s
         self._turns: deque[_Answer] = deque()

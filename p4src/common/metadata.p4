@@ -42,7 +42,7 @@ enum bit<8> Event {
 // `next_pass`.
 enum bit<8> Pass {
     first     = 0,   // the first pass; as a `next_pass`: no further pass
-    claim     = 1,   // a SYN claims a slot in the way that its first pass found vacant, for the server `preferred`
+    claim     = 1,   // a SYN occupies a slot for the server `preferred`, in the way (hash table) that its first pass found vacant
     candidate = 2,   // the packet goes to `preferred` (a candidate server or another agent), and the pin stays unchanged
     move      = 3,   // the ACK that ends a handshake with a candidate moves the pin to the server `preferred` (v1model)
     renew     = 4,   // a SYN claims the slot of its own connection again, for a newly drawn server (Tofino)
@@ -133,8 +133,8 @@ struct verdict_t {
     DropReason drop;
     PuntReason punt;
     port_t     egress_port;
-    neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the packet's
-                                  // destination, or not known yet; set by forward
+    neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the next hop is the
+                                  // packet's destination, or is not known yet; set by forward
 }
 
 // Decisions about a SYN that goes to a service, or arrives from outside and is routed. The switch makes these decisions before it
@@ -214,16 +214,16 @@ struct metadata_t {
                                   // which the packet goes; set by connections
     ipv4_t       endpoint;        // address that replaces an answer's source (the service's address, set by classify) or a
                                   // request's destination (the server's address, set by translate)
-    l4_port_t    endpoint_port;   // port that replaces an answer's source port or a request's destination port; set by the same
-                                  // stages
+    l4_port_t    endpoint_port;   // port that replaces an answer's source port or a request's destination port; set by the stages
+                                  // that set `endpoint`
 
     server_id_t  choice;          // the first server drawn, by weight; set by balance
     weight_t     choice_weight;   // weight of choice; set by balance
     server_id_t  other;           // the second server drawn, for the second look; 0: none; set by balance
     weight_t     other_weight;    // weight of other; set by balance
     @field_list(1)
-    server_id_t  preferred;       // for the next pass: the server with the least load, set by second_look, or the candidate
-                                  // server, set by candidates
+    server_id_t  preferred;       // for the next pass: the server with the least load, set by second_look; the candidate server,
+                                  // set by candidates; or the last server of a content client, set by remembered
     server_id_t  stable_choice;   // the server drawn by capacity; set by balance
 
     bit<1>       has_slot;        // the connection table has a slot of this connection; set by connections

@@ -316,7 +316,7 @@ class StageTest(BaseTest):
     def answers(
         self, port: plan.Port | int, frame: Packet | bytes, expected: bytes, reason: DropReason, *changes: Changes
     ) -> None:
-        """Send a frame; assert that its verdict is `reason`, and that the switch sends `expected` back by the same port.
+        """Send a frame; assert that its verdict is `reason`, and that `expected` is sent back by the same port.
 
         Also assert that only the counts in `changes` change besides.
         """

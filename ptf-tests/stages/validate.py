@@ -76,7 +76,7 @@ class MartianSource(StageTest):
 
 
 class MartianDestination(StageTest):
-    """Packets to destinations that are never routed are dropped."""
+    """Packets to loopback, multicast and broadcast addresses, and to 0.0.0.0, are dropped."""
 
     def runTest(self) -> None:
         for destination in ("127.0.0.1", "0.0.0.0", "224.0.0.251", "255.255.255.255"):
