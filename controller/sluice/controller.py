@@ -101,7 +101,8 @@ class Controller:
         self._reloads: deque[_Reload] = deque()
         """The reload in progress, followed by those that wait."""
         self._turn = asyncio.Lock()
-        """Held by one command or reload at a time, so that it can be undone if the switch refuses its writes."""
+        """Held by one command or reload at a time. So a command or reload can be undone if the switch refuses its
+        writes, because no other one has changed the state meanwhile."""
 
     async def run(self) -> None:
         """Control the switch. Never returns. Raises SwitchError if the switch answers, but refuses what this controller

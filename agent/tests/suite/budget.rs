@@ -64,8 +64,8 @@ fn requests_that_grow_share_the_budget() {
     assert!(harness.engine.waiting() > 100);
 }
 
-/// The bookkeeping for the values of a body needs memory in addition to the body's bytes. It counts in the budget as
-/// well.
+/// The budget includes the memory for the bookkeeping of a body's values, which is needed in addition to the body's
+/// bytes.
 #[test]
 fn bodies_of_many_values_share_the_budget() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [

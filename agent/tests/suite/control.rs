@@ -102,8 +102,8 @@ async fn what_agents_have_learned_is_reported_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // Another agent reports the same ability. Groups that this agent lacks are ignored, and groups with a server number
-    // above 65,535 as well.
+    // Another agent reports the same ability. Reports about groups that this agent lacks, and reports with a server
+    // number above 65,535, are ignored.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),

@@ -73,7 +73,8 @@ fn every_byte_arrives_where_it_is_meant_to() {
     (0..100).for_each(transfer);
 }
 
-/// Runs a connection whose requests are for different groups, sent one after the other or all at once.
+/// Runs a connection with 20 requests, each for a random group. The client sends each request after the response to the
+/// previous one or, if `is_pipelined`, all requests at once.
 fn exchange(seed: u64, is_pipelined: bool) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(3), repeated: rng.below(5), delayed: rng.below(10) };

@@ -19,7 +19,8 @@ _NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
 class Group:
-    """A selector group: each member has as many adjacent places as its weight, in the order of ``weights``."""
+    """A selector group: a sequence of numbered places. Each server has as many adjacent places as its weight, in the
+    order of ``weights``; a draw selects a place."""
 
     def __init__(self, weights: Mapping[int, int]) -> None:
         """Create the group. Raises ValueError if every weight is 0."""

@@ -324,8 +324,8 @@ impl World {
         }
     }
 
-    /// Sends a packet. Packets to the agent stay in order. ACKs stay in order as well, because smoltcp would apply the
-    /// window of an older ACK. Other packets may be delayed.
+    /// Sends a packet. Packets to the agent stay in order, and so do packets of at most 100 bytes to the other hosts:
+    /// these may be ACKs, and smoltcp would apply the window of an older ACK. Larger packets may be delayed.
     fn travel(&mut self, port: Port, packet: Vec<u8>) {
         let packet = match port {
             Port::Agent if ![ORDER, GUESSED].contains(&&packet[12..14]) => Switch::frame(&packet),
