@@ -133,8 +133,8 @@ struct verdict_t {
     DropReason drop;
     PuntReason punt;
     port_t     egress_port;
-    neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the next hop is the
-                                  // packet's destination, or is not known yet; set by forward
+    neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the next hop is
+                                  // the packet's destination, or is not known yet; set by forward
 }
 
 // Decisions about a SYN that goes to a service, or arrives from outside and is routed. The switch makes these decisions before it
@@ -223,7 +223,8 @@ struct metadata_t {
     weight_t     other_weight;    // weight of other; set by balance
     @field_list(1)
     server_id_t  preferred;       // for the next pass: the server with the least load, set by second_look; the candidate server,
-                                  // set by candidates; or the last server of a content client, set by remembered
+                                  // set by candidates; a content client's last server, set by remembered; or another agent, set
+                                  // by content_path
     server_id_t  stable_choice;   // the server drawn by capacity; set by balance
 
     bit<1>       has_slot;        // the connection table has a slot of this connection; set by connections

@@ -62,7 +62,7 @@ pub struct Driver {
     pub reads: Mutex<Vec<usize>>,
     /// A cell that the driver refuses to read: the name of its register and its index.
     pub unreadable: Mutex<Option<(String, u32)>>,
-    /// Ids of the arrays (tables of the cells of a register, counter or meter) that the driver is copying from the device.
+    /// Ids of the arrays (tables of register cells, counters or meters) that the driver is copying from the device.
     copied: Mutex<HashSet<u32>>,
     /// Number of received acknowledgements of digests. Each acknowledgement ends the stream of its sender with an
     /// error, because the real driver does not implement acknowledgements.
