@@ -96,7 +96,7 @@ pub trait ReplayDriver: Send {
 pub enum ReplayProgress {
     /// Wait for more bytes of the server.
     Wait,
-    /// Send this number of further bytes of `lines`.
+    /// Send this number of further bytes of [`DialogueReplay::lines`].
     Send(usize),
     /// The replay is complete: the server is in the state that the client expects.
     Ready {
