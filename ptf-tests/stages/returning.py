@@ -138,7 +138,7 @@ class NoMemory(Remembered):
 
 
 class Displaced(Remembered):
-    """Of two clients that share a cell, the last is remembered, and neither is mistaken for the other."""
+    """Of two clients that share a cell, the one admitted last is remembered; neither is mistaken for the other."""
 
     def runTest(self) -> None:
         cell, fingerprint = memory(CLIENT_HOST.address, S1_HOST.address)

@@ -469,7 +469,7 @@ class OpensAgainFromTheSecondWay(SecondLookTest):
 
 
 class ServersOwnSynIsNoConnection(SecondLookTest):
-    """A SYN that a server sends from its service's port opens no connection, whatever its slot contains."""
+    """A SYN that a server sends from its service's port opens no connection, whatever the SYN's slot contains."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

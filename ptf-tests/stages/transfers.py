@@ -303,16 +303,16 @@ class NumbersWrap(TransferTest):
 
 
 class Flight(Established):
-    """The largest flights of the current interval and of the interval before are stored; older ones are forgotten."""
+    """The largest numbers of bytes in flight in the current and in the previous interval are stored, older ones not."""
 
     def interval_back(self, number: int) -> None:
-        """Reduce the interval's number in the flow's cell of flights, as if `number` intervals had passed."""
+        """Reduce the interval's number in the flow's cell of bytes in flight, as if `number` intervals had passed."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
 
     def flights(self) -> tuple[int, int]:
-        """Return the largest flights in bytes, of the interval before and of the current interval."""
+        """Return the largest numbers of bytes in flight, in the previous interval and in the current interval."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         return (cell >> 24 & 0xFFFFFF) * 64, (cell & 0xFFFFFF) * 64
 
