@@ -35,7 +35,8 @@ class Continues(Closing):
 
 
 class Pauses(Closing):
-    """An acknowledged response is counted by how long the connection seemed idle before the response's last segment."""
+    """The pause before an acknowledged response is counted in the class of its length: the time for which the connection
+    seemed idle."""
 
     def runTest(self) -> None:
         talk = self.idle()

@@ -180,7 +180,8 @@ class ServerMoves(ControlledTest):
 
 
 class ServerStays(ControlledTest):
-    """Implausible ARP senders are ignored: hosts of another port's network, the router, MAC addresses of no station."""
+    """The controller ignores ARP messages whose sender cannot be a neighbour: an address outside of the port's network,
+    an address of the switch, no host's address, a group or zero MAC address."""
 
     def runTest(self) -> None:
         self.followed(S1_HOST, S1_HOST.mac)

@@ -1,5 +1,5 @@
-"""Provides the environment for the suites' scripts: a copy of the folder, private namespaces, and the switch on
-PATH."""
+"""Provides the environment for the scripts of other projects' test suites: a copy of the suite's folder, private
+namespaces, and the switch on PATH."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class Settings:
     equal_s: float = 45.0
     r_s: float = 70.0
     burst_s: float = 20.0
-    """Duration of a calibration burst. Only the second half is evaluated, because it shows whether an overload lasts:
-    at a rate that barely overloads the server, the overload may end within some 15 s, or recur."""
+    """Duration of a calibration burst. Only its second half is evaluated, because a server becomes overloaded only
+    after some seconds."""
     period_s: float = 1.0
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)

@@ -293,8 +293,8 @@ TCP_REPAIR = 19
 
 @dataclass(frozen=True)
 class PortReuse:
-    """The program that uses `ports` ports for each of WAYS until SIGTERM; the ports of a way begin their connections
-    evenly spread over the way's period.
+    """The program that connects from the same local ports again and again until SIGTERM. For each of WAYS, to end a
+    connection, it uses `ports` ports, whose connections begin evenly spread over the way's period.
 
     It prints a line of JSON for each connection: time of its begin (in seconds, on the clock of time.time()), port,
     way, the server's name, and a description of the fault, if any.

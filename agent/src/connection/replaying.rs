@@ -6,7 +6,7 @@
 //! the agent's SYN to the server exceeds that of the client's SYN by the difference of the two lengths, and the
 //! client's later sequence numbers are valid toward the server without translation. The agent discards the server's
 //! greeting and answers, because it has sent its own to the client. The delta, by which the server's later sequence
-//! numbers are translated, accounts for the difference in length.
+//! numbers are translated, contains the number of bytes that the agent has sent less those that it has discarded.
 
 use super::client::{Client, ClientUpdate};
 use super::context::Context;

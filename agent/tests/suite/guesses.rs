@@ -168,7 +168,7 @@ fn what_is_acknowledged_is_the_agents_until_the_guessed_server_has_it() {
     for (n, piece) in post.chunks(1446).enumerate() {
         outputs.extend(harness.guessed_with(facts, 1446 * n as u32, 0, ACK | PSH, piece));
     }
-    // The agent takes the connection before it acknowledges any byte, and has not sent a splice order yet.
+    // The agent orders the switch to send it the connection's packets before it acknowledges any byte.
     let taken = outputs.iter().position(|output| *output == Output::Order(take())).unwrap();
     let acknowledged = outputs.iter().position(|output| matches!(output, Output::Client { .. })).unwrap();
     assert!(taken < acknowledged, "{outputs:?}");
@@ -230,8 +230,8 @@ fn a_server_that_has_sent_data_cannot_be_left() {
     let outputs = harness.guessed_with(with_server_data, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(outputs.iter().all(|output| output.flags() & RST != 0), "{outputs:?}");
     assert_eq!(harness.guesses(), [1, 0, 1]);
-    // The guess is right, and the agent need not find the end of the response, so the connection continues with this
-    // server.
+    // The guess is right, and the rules decide only once per connection, so the agent need not find the end of the
+    // response: the connection continues with this server.
     let mut harness = guessing(RULES);
     let outputs = harness.guessed_with(Facts { server_has_sent: true, ..FACTS }, 0, 9, ACK | PSH, GET);
     assert_eq!((forwarded(&outputs), order(&outputs, Turn::Spliced).delta), (GET.to_vec(), 0));

@@ -232,10 +232,11 @@ class BaselineDetector:
         return baseline.count >= max(2 * extra.intervals, round(extra.baseline_s / extra.detection_s))
 
     def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
-        """Average AR under a limit over ``baseline_s`` while there is no baseline.
+        """Update the mean AR under a limit, which stands in for a baseline until there is one.
 
-        If AR stays above this average, the average was measured while a queue existed, which the limit has drained
-        since. The average then starts anew. Without a limit, or once there is a baseline, it is dropped.
+        The mean covers the first ``baseline_s`` seconds under the limit. It starts anew if AR stays above it: the
+        servers' queue then was still draining when it was measured. It is reset without a limit, and once there is a
+        baseline.
         """
         if self.warm or not limiting:
             self._found = Baseline(self._options.production.gain)

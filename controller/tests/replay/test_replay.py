@@ -295,7 +295,8 @@ def live(
 def test_replay_decides_as_the_controllers_own_tasks_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, stall_s: float
 ) -> None:
-    """A replay decides as the live controller did, although a reading of the live controller took `stall_s` seconds.
+    """A replay decides as the live controller did, although the controller's reading of the switch's counters took
+    `stall_s` seconds.
 
     Server 2 loses SYNs, then answers none, then answers all.
     """

@@ -81,7 +81,8 @@ def test_the_program_that_comes_with_sluice_is_whole() -> None:
 
 
 def _bf_pipeline_config() -> type:
-    """Return the message class of ForwardingPipelineConfig in bfruntime.proto."""
+    """Return a message class with the field numbers and types of ForwardingPipelineConfig in bfruntime.proto. The test
+    parses the controller's device configuration by it."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="bf.proto", package="bf", syntax="proto3")
     whole = file.message_type.add(name="BfPipelineConfig")

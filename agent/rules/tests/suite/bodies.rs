@@ -463,7 +463,7 @@ fn values_that_take_too_much() {
     assert_eq!(decided(&rules, 20_300), "413");
 }
 
-/// The digits of the length may arrive in two segments (Chow, Wang & Prakash, section 4.1): the decision is the same
+/// The digits of Content-Length may arrive in two segments (Chow, Wang & Prakash, section 4.1): the decision is the same
 /// for every offset of the split.
 #[test]
 fn digits_of_the_length_split() {
