@@ -157,7 +157,7 @@ def _server_limited(server: Mapping[str, Runs]) -> list[Finding]:
 
 
 def _under(sweep: Mapping[float, Runs], said: Sequence[Finding]) -> list[Finding]:
-    """Return the findings `said` with the title of the variant whose T was varied after the name of the published
+    """Return the given findings with the title of the variant whose T was varied after the name of the published
     figure."""
     return [replace(finding, figure=f"{finding.figure}, {swept(sweep)}") for finding in said]
 

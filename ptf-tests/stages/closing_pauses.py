@@ -35,8 +35,8 @@ class Continues(Closing):
 
 
 class Pauses(Closing):
-    """The pause before an acknowledged response is counted in the class of its length: the time for which the connection
-    seemed idle."""
+    """The pause before an acknowledged response is counted in the class of its length, which is the time for which the
+    connection seemed idle."""
 
     def runTest(self) -> None:
         talk = self.idle()

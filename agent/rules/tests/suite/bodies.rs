@@ -463,8 +463,8 @@ fn values_that_take_too_much() {
     assert_eq!(decided(&rules, 20_300), "413");
 }
 
-/// The digits of Content-Length may arrive in two segments (Chow, Wang & Prakash, section 4.1): the decision is the same
-/// for every offset of the split.
+/// The digits of Content-Length may arrive in two segments (Chow, Wang & Prakash, section 4.1): the decision is the
+/// same for every offset of the split.
 #[test]
 fn digits_of_the_length_split() {
     let rules = http(json!([{"name": "r", "match": {"xml": {"a": "7"}}, "to": "yes"}]));
