@@ -78,7 +78,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         say(syn_retransmission(lab.pid(LOAD_CLIENT.name)))
         handshakes = Handshakes()
         capture = lab.capture(handshakes)
-        page = start_page(lab, say)
+        page = start_page(lab, say) if lab.switch.has_live_page else None
         counted_before, drops_before = lab.quiet_packet_counts(), lab.observe().drops
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")

@@ -1,4 +1,4 @@
-"""A phase of the demo: a load, sampled every two seconds until its last connection has ended."""
+"""A phase of the demo: a load, sampled at regular intervals until its last connection has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES
 
 SAMPLE_S = 2.0
-"""Seconds between two samples, and between two lines of progress."""
+"""Seconds between two samples, and between two lines of progress, on a switch whose phases have the usual length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,16 @@ def run_phase(
     say: Callable[[str], None] | None = None,
 ) -> Phase:
     """Offer the load, and sample the lab until the last connection has ended; without `say`, print nothing."""
+    sample_s = SAMPLE_S * lab.switch.time_share
     samples = [Sample(lab.observe(), handshakes.answered_between(0, 0))]
     started = last = time.time()
     httperf = lab.start_load(load, PAGE)
-    due = time.monotonic() + SAMPLE_S
+    due = time.monotonic() + sample_s
     while httperf.running():
         # Wait for the next sample, or for the end of the load if that is earlier.
         while httperf.running() and time.monotonic() < due:
             time.sleep(0.05)
-        due += SAMPLE_S
+        due += sample_s
         now = time.time()
         samples.append(Sample(lab.observe(), handshakes.answered_between(last, now)))
         last = now
