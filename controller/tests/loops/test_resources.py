@@ -42,8 +42,8 @@ def world(resources: str, server: str = "") -> World:
 
 @dataclass
 class Connection:
-    """A simulated connection: a transfer, whose second field is the number of bytes that it would have in flight without
-    a cap; or an idle connection, for which `idle_s` is above 0."""
+    """A simulated connection: a transfer, whose second field is the number of bytes that it would have in flight
+    without a cap; or an idle connection, for which `idle_s` is above 0."""
 
     server: int
     wants: float = 0.0
