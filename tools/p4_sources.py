@@ -15,7 +15,8 @@ ENUM = re.compile(r"enum bit<\d+> (\w+) \{(.*?)\n\}", re.DOTALL)
 INCLUDE = re.compile(r'^#include ["<]((?:stages|externs)/\w+\.p4)[">]$', re.MULTILINE)
 HEAD = re.compile(r"// (\w[\w ]*?): (.+)")
 PART = re.compile(r"//   (reads, writes|reads|writes|keys|drops|punts) +(.+)")
-MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*))?")
+MEMBER = re.compile(r"(\w+)\s*=\s*(\d+),?\s*(?://\s*(.*(?:\n\s*//.*)*))?")
+NEXT_LINE = re.compile(r"\n\s*//\s*")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def ids() -> dict[str, Number]:
 def enums(path: Path) -> dict[str, list[Number]]:
     """Return the members of each serializable enum of a source, by the enum's name."""
     return {
-        name: [Number(member, int(value), text) for member, value, text in MEMBER.findall(body)]
+        name: [Number(member, int(value), NEXT_LINE.sub(" ", text)) for member, value, text in MEMBER.findall(body)]
         for name, body in ENUM.findall(path.read_text())
     }
 

@@ -139,3 +139,12 @@ def test_destinations_of_a_crowd_fit_too(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert sum("0.1)" in line for line in lines) == sum("0.0)" in line for line in lines) > 0
     assert "23456" in " ".join(lines).split()
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(99_960_000, "100M"), (99_940_000, "99.9M"), (99_999, "99999"), (100_000, "100k")]
+)
+def test_a_long_count_is_shown_in_five_characters_at_most(count: int, shown: str) -> None:
+    counts = dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset"), count)
+    rows = render(status(service("web", server("s1", **counts))), 80).splitlines()
+    assert shown in next(row for row in rows if " s1 " in row).split()

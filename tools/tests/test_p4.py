@@ -154,3 +154,10 @@ def test_a_row_of_a_head_goes_on_behind_a_comma(tmp_path: Path) -> None:
     stage = p4_sources.stage(source)
     assert stage and stage.parts == {"reads": "a, b: more; c"}
     assert p4_sources.has_lists(source)
+
+
+def test_a_members_comment_has_all_of_its_lines(tmp_path: Path) -> None:
+    source = tmp_path / "x.p4"
+    lines = ["none  = 0,  // nothing", "begin = 1,  // the first", "            // of two", "end = 2"]
+    source.write_text("\n    ".join(["enum bit<8> Step {", *lines]) + "\n}\n")
+    assert [member.text for member in p4_sources.enums(source)["Step"]] == ["nothing", "the first of two", ""]

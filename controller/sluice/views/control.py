@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -78,8 +79,7 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
 
     try:
         _remove_stale(path)
-        server = await asyncio.start_unix_server(handle, path, limit=_LINE)
-        Path(path).chmod(0o600)
+        server = await asyncio.start_unix_server(handle, sock=_bound(path), limit=_LINE)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), f"control socket {path}") from error
     try:
@@ -87,6 +87,20 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
     finally:
         server.close()
         Path(path).unlink(missing_ok=True)
+
+
+def _bound(path: str) -> socket.socket:
+    """Return a socket bound to a path that only the controller's user may connect to, from the path's creation on."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        bound.bind(path)
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(mask)
+    return bound
 
 
 def _follows(line: bytes) -> bool:

@@ -173,7 +173,8 @@ def _short(count: int) -> str:
     """Return a count as a text of at most five characters."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= max(size, 100_000):
-            return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"
+            tenths = round(10 * count / size)
+            return f"{tenths / 10}{unit}" if tenths < 1000 else f"{count // size}{unit}"
     return str(count)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import stat
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,6 +214,24 @@ async def test_socket_of_a_living_controller_is_not_taken(switch: FakeSwitch, wr
             with pytest.raises(control.ControlInUse):
                 async with control.serve(it.controller, path):
                     pass
+
+
+async def test_the_socket_is_its_owners_alone_before_it_listens(
+    switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    listen = asyncio.start_unix_server
+
+    async with running(write_config()) as it:
+        path = it.controller.world.config.control
+
+        async def listening(*args: Any, **options: Any) -> asyncio.Server:
+            modes.append(stat.S_IMODE(Path(path).stat().st_mode))
+            return await listen(*args, **options)
+
+        monkeypatch.setattr(asyncio, "start_unix_server", listening)
+        async with control.serve(it.controller, path):
+            assert modes == [0o600]
 
 
 def test_no_controller_is_said() -> None:
