@@ -129,7 +129,8 @@ EXPERIMENT = Experiment(
     source="Ohta & Andou, on the chip's own model",
     about=(
         "The demo behind open-p4studio's model of the chip, its driver and our gateway."
-        " A twentieth of the usual load, servers of 0.03 of their CPU, all times four times as long, no live page."
+        " A twentieth of the usual load, servers of 0.03 of their CPU, all times three times as long, half as many"
+        " periods again for R, no live page."
     ),
     points=points,
     report=report,

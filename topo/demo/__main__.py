@@ -54,12 +54,12 @@ class Settings:
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
-    def slower(self, times: float) -> Settings:
-        """Return the settings with all durations multiplied by `times`."""
+    def slower(self, times: float, r_times: float) -> Settings:
+        """Return the settings with all durations multiplied by `times`, and the phase of R also by `r_times`."""
         return replace(
             self,
             equal_s=self.equal_s * times,
-            r_s=self.r_s * times,
+            r_s=self.r_s * times * r_times,
             burst_s=self.burst_s * times,
             period_s=self.period_s * times,
         )
@@ -72,7 +72,7 @@ class Settings:
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
     """Run the whole demo, write its files into `output`, and return its measurements."""
     kind = switch_kind()
-    settings = settings.slower(SWITCHES[kind].time_share)
+    settings = settings.slower(SWITCHES[kind].time_share, SWITCHES[kind].r_phase_share)
     say(f"sluice demo: switch {kind}; TCP with {congestion_control()}")
     with Lab(kind, settings.balance("fixed"), say=say) as lab:
         say(syn_retransmission(lab.pid(LOAD_CLIENT.name)))
