@@ -134,7 +134,8 @@ struct verdict_t {
     PuntReason punt;
     port_t     egress_port;
     neighbour_id_t neighbour;     // the next hop, reported to the controller if its MAC address is unknown; 0: the next hop is
-                                  // the packet's destination, or is not known yet; set by forward
+                                  // the packet's destination, or is not known yet; set by splice for an answer to an agent, else by
+                                  // forward
 }
 
 // Decisions about a SYN that goes to a service, or arrives from outside and is routed. The switch makes these decisions before it

@@ -3,7 +3,7 @@
 // route applies to its address.
 //
 //   reads  ipv4.dst
-//          neighbour: the agent to which an answer goes while the agent translates, with the client as its destination; else 0
+//          neighbour: the agent to which an answer goes while the agent translates, with the client as its destination
 //   writes ethernet, verdict
 //   keys   routes: destination, longest prefix -> the next hop's id, or connected: the destination itself is the next hop and has
 //          no id yet

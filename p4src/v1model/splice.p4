@@ -11,7 +11,7 @@
 //          agent, agent_neighbour, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
-//          options.mss, respliced, tcp, sack_blocks, inner_transport
+//          neighbour, options.mss, respliced, tcp, sack_blocks, inner_transport
 //          guessed, ethernet.type, vlan.type: of a guessed segment
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
 //          the cell of splice_cells
