@@ -1,7 +1,7 @@
 """Measures what is missing of the papers' figures and tables, then writes docs/results.
 
 `python -m experiments [NAME ...]`; experiments with real traffic need root.  Runs whose results exist are not repeated.
-$SWITCH selects the switch: embedded (default), bmv2 or, for r-tofino alone, tofino.  Runs of different switches are kept apart.
+$SWITCH selects the switch: embedded (default), bmv2, or tofino for r-tofino.  Runs of each switch are kept apart.
 """
 
 from __future__ import annotations
