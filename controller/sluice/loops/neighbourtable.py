@@ -36,12 +36,15 @@ class NeighbourTable:
         self._refresh_s, self._retry_s, self._forget_after = refresh_s, retry_s, forget_after
 
     def want(self, addresses: Iterable[Address]) -> None:
-        """Set the next hops that the configuration needs. Next hops that it no longer needs may be dropped from now
-        on."""
+        """Set the next hops that the configuration needs. Next hops that it no longer needs may be dropped from now on;
+        those that have left the most requests unanswered are dropped at once if the table would exceed its capacity."""
         wanted = set(addresses)
         for address, entry in self._entries.items():
             entry.wanted = address in wanted
-        for address in wanted - set(self._entries):
+        others = sorted(self._entries.keys() - wanted, key=lambda address: self._entries[address].unanswered)
+        for address in others[max(0, self._capacity - len(wanted)) :]:
+            del self._entries[address]
+        for address in wanted - self._entries.keys():
             self._entries[address] = _Entry(wanted=True)
 
     def keep(self, possible: Callable[[Address, Neighbour], bool]) -> None:
@@ -51,10 +54,10 @@ class NeighbourTable:
                 entry.neighbour, entry.next_question, entry.unanswered = None, 0.0, 0
 
     def adopt(self, address: Address, neighbour: Neighbour) -> None:
-        """Add a neighbour that the switch has an entry for. If the table did not contain its address, a request is due
-        at once."""
-        entry = self._entries.setdefault(address, _Entry(wanted=False))
-        entry.neighbour = entry.neighbour or neighbour
+        """Add a neighbour that the switch has an entry for, unless the table is full. If the table did not contain its
+        address, a request is due at once."""
+        if (entry := self._entry(address)) is not None:
+            entry.neighbour = entry.neighbour or neighbour
 
     def unresolved(self, address: Address, now: float) -> Neighbour | None:
         """Schedule a request for a next hop that the switch has no entry for. Returns the next hop's place; None if the

@@ -502,3 +502,16 @@ def test_flood_of_unknown_hops_is_bounded() -> None:
     for number in range(100):
         table.unresolved(from_number(number, IPV4_BITS), 0)
     assert len(table.due(0)) == 4
+
+
+def test_configured_hops_displace_the_silent_neighbours_of_a_full_table() -> None:
+    table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=9, capacity=4)
+    strangers = [from_number(number, IPV4_BITS) for number in range(5)]
+    for address in strangers[:4]:
+        table.learn(address, Neighbour(2, SERVER), 0, asks_us=True)
+    assert len(table.due(30)) == 4
+    for address in strangers[1:3]:
+        table.learn(address, Neighbour(2, SERVER), 30, asks_us=True)
+    table.want([A, B])
+    table.adopt(strangers[4], Neighbour(2, SERVER))
+    assert (set(table.known), set(table.missing)) == (set(strangers[1:3]), {A, B})
