@@ -397,7 +397,7 @@ class AnswerToAnUnresolvedAgent(ContentTest):
             flow.server.host.port,
             answer,
             PuntReason.NEIGHBOUR,
-            changed(answer, IP_ttl=63),
+            changed(flow.answer_at_agent(answer), Ether_src=answer.src, Ether_dst=answer.dst),
             drop=DropReason.NEIGHBOUR_UNRESOLVED,
             next_hop=agent.address,
         )
