@@ -3,6 +3,7 @@
 // route applies to its address.
 //
 //   reads  ipv4.dst
+//          neighbour: the agent to which an answer goes while the agent translates, with the client as its destination
 //   writes ethernet, verdict
 //   keys   routes: destination, longest prefix -> the next hop's id, or connected: the destination itself is the next hop and has
 //          no id yet
@@ -61,8 +62,11 @@ control Forward(inout headers_t hdr, inout verdict_t verdict) {
     }
 
     apply {
-        switch (routes.apply().action_run) {
-            via: { neighbours.apply(); }
+        if (verdict.neighbour == 0) {
+            routes.apply();
+        }
+        if (verdict.neighbour != 0) {
+            neighbours.apply();
         }
     }
 }

@@ -39,7 +39,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Refusal() refusal;
     Forward() forward;
     Confirm() confirm;
-    EndDetour() end_detour;
+    Detour() detour;
     AdjustChecksums() adjust_checksums;
     Bridge() bridge;
     BridgeConnection() bridge_connection;
@@ -87,6 +87,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         if (meta.content != Content.client)                                 prefer.apply(meta);
         renew.apply(meta, all.decided);
 
+        detour.apply(meta, spliced, all.verdict.neighbour);
         if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
         else if (all.verdict.drop == DropReason.none) {
             if (all.server_drop != DropReason.none)                         server_unknown();
@@ -94,7 +95,6 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
                 forward.apply(hdr, all.verdict);
             } else                                                          confirm.apply(hdr, meta, spliced.value, all.verdict);
         }
-        end_detour.apply(hdr, meta, all.verdict, spliced);
         adjust_checksums.apply(hdr, all);
         if (all.verdict.drop == DropReason.none
                 && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {

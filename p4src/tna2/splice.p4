@@ -1,10 +1,9 @@
 // Splice: decides whether the agent or the switch translates a packet of a content connection between client and server (Chow,
 // Wang & Prakash, section 3.1). Unlike in v1model/splice.p4, no server is chosen before the request.
 //
-//   reads  place, path, way, content, event, has_slot, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
+//   reads  place, path, way, content, event, has_slot, pinned, claimed, turn, granted, agent, agent_neighbour, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
-//          ipv4.dst: for forward
 //          value, detour
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
 //          the cells of splice_value_*

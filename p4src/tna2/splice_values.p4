@@ -1,11 +1,11 @@
-// Stores a 32-bit value for each slot: for a spliced connection the delta of its sequence numbers, otherwise its agent's address.
+// Stores a 32-bit value for each slot: for a spliced connection the delta of its sequence numbers, otherwise its agent's neighbour id.
 #ifndef SLUICE_TNA2_SPLICE_VALUES_P4
 #define SLUICE_TNA2_SPLICE_VALUES_P4
 
 const bit<32> SAME = 2;                // result of comparing a cell with an order's delta: they are equal, for example because
                                        // the order is repeated
 
-control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta, inout bit<32> value,
+control SpliceValue1(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, inout bit<32> value,
                      inout bit<1> detour) {
     @id(REGISTER_SPLICE_VALUE_1)
     Register<bit<32>, pin_slot_t>(CONNECTION_SLOTS, 0) splice_value_1;
@@ -15,9 +15,9 @@ control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
             result = cell;
         }
     };
-    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) set_address = {
+    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) set_neighbour = {
         void apply(inout bit<32> cell) {
-            cell = meta.agent_address;
+            cell = (bit<32>)meta.agent_neighbour;
         }
     };
     RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) set_delta = {
@@ -38,13 +38,13 @@ control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
 
     @hidden
     action do_detour() {
-        hdr.ipv4.dst = read.execute(slot);
+        value = read.execute(slot);
         detour = 1;
     }
 
     @hidden
-    action do_set_address() {
-        set_address.execute(slot);
+    action do_set_neighbour() {
+        set_neighbour.execute(slot);
     }
 
     @hidden
@@ -70,12 +70,12 @@ control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
             meta.granted : ternary @name("granted");
             meta.turn    : ternary @name("turn");
         }
-        actions = { do_read; do_detour; do_set_address; do_set_delta; do_compare; neither; }
+        actions = { do_read; do_detour; do_set_neighbour; do_set_delta; do_compare; neither; }
         const entries = {
             (Path.order, _, _, _, GRANTED, _)                                 : do_set_delta();
             (Path.order, _, _, _, GRANTED_BEFORE, _)                          : do_compare();
-            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_address();
-            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_address();
+            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_neighbour();
+            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_neighbour();
             (Path.to_service, Content.client, _, _, _, 0x8000 &&& 0x8000)     : do_read();
             (Path.from_server, Content.server, _, _, _, 0x8000 &&& 0x8000)    : do_read();
             (Path.from_server, Content.server, _, _, _, _)                    : do_detour();
@@ -88,7 +88,7 @@ control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
     }
 }
 
-control SpliceValue2(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta, inout bit<32> value,
+control SpliceValue2(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, inout bit<32> value,
                      inout bit<1> detour) {
     @id(REGISTER_SPLICE_VALUE_2)
     Register<bit<32>, pin_slot_t>(CONNECTION_SLOTS, 0) splice_value_2;
@@ -98,9 +98,9 @@ control SpliceValue2(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
             result = cell;
         }
     };
-    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_2) set_address = {
+    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_2) set_neighbour = {
         void apply(inout bit<32> cell) {
-            cell = meta.agent_address;
+            cell = (bit<32>)meta.agent_neighbour;
         }
     };
     RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_2) set_delta = {
@@ -121,13 +121,13 @@ control SpliceValue2(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
 
     @hidden
     action do_detour() {
-        hdr.ipv4.dst = read.execute(slot);
+        value = read.execute(slot);
         detour = 1;
     }
 
     @hidden
-    action do_set_address() {
-        set_address.execute(slot);
+    action do_set_neighbour() {
+        set_neighbour.execute(slot);
     }
 
     @hidden
@@ -153,12 +153,12 @@ control SpliceValue2(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
             meta.granted : ternary @name("granted");
             meta.turn    : ternary @name("turn");
         }
-        actions = { do_read; do_detour; do_set_address; do_set_delta; do_compare; neither; }
+        actions = { do_read; do_detour; do_set_neighbour; do_set_delta; do_compare; neither; }
         const entries = {
             (Path.order, _, _, _, GRANTED, _)                                 : do_set_delta();
             (Path.order, _, _, _, GRANTED_BEFORE, _)                          : do_compare();
-            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_address();
-            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_address();
+            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_neighbour();
+            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_neighbour();
             (Path.to_service, Content.client, _, _, _, 0x8000 &&& 0x8000)     : do_read();
             (Path.from_server, Content.server, _, _, _, 0x8000 &&& 0x8000)    : do_read();
             (Path.from_server, Content.server, _, _, _, _)                    : do_detour();

@@ -4,7 +4,7 @@
 
 struct spliced_t { }
 
-control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop,
+control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout verdict_t verdict,
                     out spliced_t spliced) {
     apply { }
 }

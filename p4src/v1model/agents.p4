@@ -2,17 +2,17 @@
 // sent it.
 //
 //   reads  ingress_port, connection
-//   writes agent, agent_address
-//   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service, and its address
+//   writes agent, agent_neighbour
+//   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service, and as a neighbour
 //   drops  not_an_agent
 #ifndef SLUICE_V1MODEL_AGENTS_P4
 #define SLUICE_V1MODEL_AGENTS_P4
 
 control Agents(inout metadata_t meta, inout DropReason drop) {
     @id(ACTION_SET_AGENT)
-    action set_agent(server_id_t agent, ipv4_t address) {
+    action set_agent(server_id_t agent, neighbour_id_t neighbour) {
         meta.agent = agent;
-        meta.agent_address = address;
+        meta.agent_neighbour = neighbour;
     }
 
     @defaultonly

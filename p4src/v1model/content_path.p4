@@ -46,7 +46,7 @@ control Recollection(in headers_t hdr, inout metadata_t meta, in decided_t decid
     }
 }
 
-control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop,
+control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout verdict_t verdict,
                     out spliced_t spliced) {
     @name(".SluiceIngress.splice")
     Splice() splice;
@@ -55,8 +55,8 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
 
     apply {
         spliced = { meta.server, Remember.nothing };
-        if (meta.content != Content.none && drop == DropReason.none && meta.pass != Pass.candidate && meta.next_pass == Pass.first) {
-            splice.apply(hdr, meta, place, drop);
+        if (meta.content != Content.none && verdict.drop == DropReason.none && meta.pass != Pass.candidate && meta.next_pass == Pass.first) {
+            splice.apply(hdr, meta, place, verdict);
             if (meta.pass >= Pass.guess)                                    rebuild_options.apply(hdr, meta);
             recollection.apply(hdr, meta, decided, spliced.memory);
         }

@@ -53,7 +53,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         front.apply(hdr, meta, outcome, intrinsic);
         limits.apply(meta, decided);
         pinning.apply(meta, place, decided, outcome.drop);
-        content_path.apply(hdr, meta, place, decided, outcome.drop, spliced);
+        content_path.apply(hdr, meta, place, decided, outcome, spliced);
         resource_path.apply(hdr, meta, place, outcome, intrinsic.ingress_global_timestamp);
         payloads.apply(meta);
         if (decided.request == 1)                                           requests.apply(meta, decided);

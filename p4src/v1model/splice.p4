@@ -8,10 +8,10 @@
 //              ack, SACK blocks           ------------->  - delta
 //
 //   reads  place, path, pass, next_pass, way, content, event, payload, has_slot, pinned, claimed, state, server, stable_choice
-//          agent, agent_address, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
+//          agent, agent_neighbour, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
-//          agent_address, options.mss, respliced, tcp, sack_blocks, inner_transport
+//          neighbour, options.mss, respliced, tcp, sack_blocks, inner_transport
 //          guessed, ethernet.type, vlan.type: of a guessed segment
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
 //          the cell of splice_cells
@@ -34,7 +34,7 @@
 // minus 14.
 const bit<16> GUESSED_MSS_LIMIT = 1446;
 
-control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
+control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout verdict_t verdict) {
     SpliceCells() cells;
     Resplice() resplice;
 
@@ -45,15 +45,14 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
             hdr.splice.status = (bit<8>)SpliceStatus.no_connection;
         }
         if (meta.has_slot == 1) {
-            cells.apply(hdr, meta, place, splice, drop);
+            cells.apply(hdr, meta, place, splice, verdict.drop);
             if (meta.content == Content.agent) {
-                meta.agent_address = 0;
+                // An agent's packet goes to the server.
             } else if (meta.content == Content.client && splice.turn != Turn.agent && hdr.tcp.syn == 1 && meta.payload != 0) {
-                drop = DropReason.syn_payload;
+                verdict.drop = DropReason.syn_payload;
             } else if (splice.turn == Turn.spliced) {
                 resplice.apply(hdr, meta, splice);
             } else if (splice.turn == Turn.guessed) {
-                meta.agent_address = 0;
                 if (meta.pass == Pass.facts && meta.options.mss > GUESSED_MSS_LIMIT) {
                     meta.options.mss = GUESSED_MSS_LIMIT;
                 }
@@ -72,18 +71,15 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
             } else if (meta.content == Content.client) {
                 meta.server = splice.agent;
             } else {
-                meta.agent_address = splice.value;
+                verdict.neighbour = splice.value[15:0];
             }
-        } else {
-            meta.agent_address = 0;
-            if (meta.content == Content.agent && meta.next_pass == Pass.first && meta.path != Path.order) {
-                drop = DropReason.no_slot;
-            }
+        } else if (meta.content == Content.agent && meta.next_pass == Pass.first && meta.path != Path.order) {
+            verdict.drop = DropReason.no_slot;
         }
         // Only packets of the pinned server of a group are forwarded. A SYN-ACK on a closed pin is dropped, because it answers an
         // earlier SYN to a server that the agent has left, and the agent could not distinguish it from the next server's SYN-ACK.
         if (meta.content == Content.server && (meta.pinned == 0 || (meta.event == Event.syn_ack && meta.state == PinState.closed))) {
-            drop = DropReason.unbound;
+            verdict.drop = DropReason.unbound;
         }
     }
 }

@@ -240,7 +240,7 @@ def content_origin(of: Service, server: Server) -> P4TableEntry:
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:
     """Return the entry of an agent of the content service `of`: the agent `server`, at port `number` of the target."""
     match = {"port": number, "address": of.address, "service_port": of.port}
-    return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
+    return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, neighbour=neighbour_id(server.host.address))
 
 
 def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:

@@ -22,9 +22,9 @@ from harness.content import (
     rebuilt,
 )
 from harness.flow import FIRST
-from harness.frames import ICMP, IP, Ether, Packet, layers, octets
+from harness.frames import ICMP, IP, Ether, Packet, changed, layers, octets
 from harness.plan import CLIENT, CLIENT_HOST, POOL_A, POOL_B, UPLINK
-from sluice.names import DropReason, PinState, SpliceStatus
+from sluice.names import DropReason, PinState, PuntReason, SpliceStatus
 
 
 class ClientsSynClaimsNothing(ContentTest):
@@ -381,16 +381,26 @@ class AnotherAgentTakesOver(ContentTest):
         self.splices(other)
 
 
-class AnswerToARemovedAgent(ContentTest):
-    """A server's answer for an agent whose host route was deleted is dropped. The controller does not receive the
-    answer, because the controller would send it to its destination address, the client."""
+class AnswerToAnUnresolvedAgent(ContentTest):
+    """An answer to an agent whose MAC address is unknown is sent to the controller with the agent's neighbour id.
+
+    The id names the next hop, because the answer's destination is the client. The answer needs no route to the agent.
+    """
 
     def runTest(self) -> None:
         flow = self.flow()
         self.opens_group(flow)
-        self.delete(entries.host_route(flow.agent.host.address))
+        agent = flow.agent.host
+        self.delete(self.switch.neighbour(agent), entries.host_route(agent.address))
         answer = flow.reply(b"200", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 30)
-        self.drops(flow.server.host.port, answer, DropReason.NEIGHBOUR_UNRESOLVED)
+        self.punts(
+            flow.server.host.port,
+            answer,
+            PuntReason.NEIGHBOUR,
+            changed(flow.answer_at_agent(answer), Ether_src=answer.src, Ether_dst=answer.dst),
+            drop=DropReason.NEIGHBOUR_UNRESOLVED,
+            next_hop=agent.address,
+        )
 
 
 class Resets(ContentTest):

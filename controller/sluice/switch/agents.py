@@ -19,10 +19,11 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         address, _, port = service.endpoint
         for agent in service.servers:
             if (agent_port := _port(state, agent)) is not None:
+                number = state.neighbour_ids[agent.address]
                 yield P4TableEntry(
                     Table.AGENTS,
                     match=P4TableMatch(port=agent_port, address=address, service_port=port),
-                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, address=agent.address),
+                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, neighbour=number),
                 )
 
 

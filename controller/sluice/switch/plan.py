@@ -211,10 +211,12 @@ class Plan:
 
     @cached_property
     def wanted_neighbours(self) -> frozenset[Address]:
-        """The next hops whose MAC addresses the controller must resolve: gateways, and the next hops towards all
-        servers."""
+        """The next hops whose MAC addresses the controller must resolve: gateways, the next hops towards all servers,
+        and the agents on connected subnets. The switch also sends agents packets with other destinations, by their ids.
+        """
         hops = frozenset(route.via for route in self.config.routes)
-        return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
+        agents = {agent.address for agent in self.agents if self.interfaces_towards(agent.address)}
+        return hops | agents | {hop for server in self.servers if (hop := self.next_hop(server.address))}
 
 
 def _is_reserved(interface: InterfaceConfig, address: Address) -> bool:

@@ -61,7 +61,8 @@ def _with_neighbours(state: State, places: Mapping[Address, Neighbour]) -> State
     """Return a state with these next hops, each with its port and MAC address. Those in ``state`` keep their ids."""
     ids = NeighbourIds()
     ids.adopt(state.neighbour_ids, state.neighbour_ids.values())
-    assigned = ids.assign({*places, *(route.via for route in state.plan.config.routes)})
+    gateways = (route.via for route in state.plan.config.routes)
+    assigned = ids.assign({*places, *gateways, *(agent.address for agent in state.plan.agents)})
     return replace(state, neighbours=places, neighbour_ids=assigned)
 
 

@@ -312,6 +312,8 @@ def _interpret(session: Session, readback: Readback) -> None:
                 readback.used_ids.add(params[0])
                 if (address := forward.address_noted(entry.metadata)) is not None:
                     readback.neighbour_ids[address] = params[0]
+            case Table.AGENTS if params:
+                readback.used_ids.add(params[1])
             case Table.DESTINATIONS if params[0] != destinations.UNLISTED:
                 address = from_number(match[1], IPV4_BITS)
                 readback.destinations[address] = params[0]

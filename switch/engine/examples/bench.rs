@@ -27,6 +27,9 @@ const SERVICE: [u8; 4] = [10, 0, 0, 100];
 const GROUP: [u8; 4] = [10, 0, 0, 101];
 const AGENT: [u8; 4] = [10, 1, 255, 1];
 const AGENT_ID: [u8; 2] = 1000u16.to_be_bytes();
+/// The neighbour ids of the next hops: towards servers and agent, and towards clients.
+const SERVERS_HOP: u8 = 1;
+const CLIENTS_HOP: u8 = 2;
 
 /// A sink that counts frames by port and, if `keep` is set, stores the last frame.
 struct Count {
@@ -117,7 +120,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_content", &[&[2], &[1], &[0]]);
         s.add("services", endpoint(&GROUP), "to_group", &[&[1], &[0], &SERVICE, &http]);
         let behind = vec![exact(&[SERVER_PORT as u8]), exact(&SERVICE), exact(&http)];
-        s.add("agents", behind, "set_agent", &[&AGENT_ID, &AGENT]);
+        s.add("agents", behind, "set_agent", &[&AGENT_ID, &[SERVERS_HOP]]);
         s.add("servers", vec![exact(&AGENT_ID)], "to_server", &[&AGENT, &http, &[0]]);
         let id = s.table("choose_stable");
         let call = s.call(id, "choose_stable_server", &[&AGENT_ID]);
@@ -157,9 +160,9 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         }
     }
     let prefix = |v: [u8; 4], prefix_len| KeyField::Lpm { value: v.to_vec(), prefix_len };
-    s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[1]]);
-    s.add("routes", vec![prefix([10, 0, 0, 0], 8)], "via", &[&[2]]);
-    for (hop, port, mac) in [(1, SERVER_PORT, SERVER_MAC), (2, CLIENT_PORT, CLIENT_MAC)] {
+    s.add("routes", vec![prefix([10, 1, 0, 0], 16)], "via", &[&[SERVERS_HOP]]);
+    s.add("routes", vec![prefix([10, 0, 0, 0], 8)], "via", &[&[CLIENTS_HOP]]);
+    for (hop, port, mac) in [(SERVERS_HOP, SERVER_PORT, SERVER_MAC), (CLIENTS_HOP, CLIENT_PORT, CLIENT_MAC)] {
         s.add("neighbours", vec![exact(&[hop])], "set_neighbour", &[&port.to_be_bytes(), &ROUTER_MAC, &mac]);
     }
     s
