@@ -77,7 +77,8 @@ ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
     **NO_RESOURCES,
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
-    **named("action", "as agents", "to_content to_group from_content set_agent no_agent"),
+    ("table", "agent_hops"): "as agents",
+    **named("action", "as agents", "to_content to_group from_content set_agent no_agent set_agent_hop no_agent_hop"),
 }
 """All objects that v1model's program has but the program for Tofino 1 lacks, with the reason."""
 

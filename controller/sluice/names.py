@@ -88,6 +88,7 @@ class Table(StrEnum):
     CHOOSE_OTHER = "SluiceIngress.balance.other.choose_other"
     CHOOSE_STABLE = "SluiceIngress.balance.by_capacity.choose_stable"
     TIMERS = "SluiceIngress.places.timers"
+    AGENT_HOPS = "SluiceIngress.splice.agent_hops"
     RESOURCES = "SluiceIngress.resources.resources"
     SERVERS = "SluiceIngress.translate.servers"
     IDLE_MEMBERS = "SluiceIngress.second_look.cells.idle_servers.idle_members"
@@ -122,6 +123,8 @@ class Action(StrEnum):
     CHOOSE_OTHER_SERVERS = "SluiceIngress.balance.other.choose_other_servers"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
     SET_TIMERS = "SluiceIngress.places.set_timers"
+    SET_AGENT_HOP = "SluiceIngress.splice.agent_hop.set_agent_hop"
+    NO_AGENT_HOP = "SluiceIngress.splice.agent_hop.no_agent_hop"
     MANAGE = "SluiceIngress.resources.manage"
     UNMANAGED = "SluiceIngress.resources.unmanaged"
     TO_SERVER = "SluiceIngress.translate.to_server"
@@ -272,6 +275,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.CHOOSE_OTHER: 2048,
     Table.CHOOSE_STABLE: 1024,
     Table.TIMERS: 1,
+    Table.AGENT_HOPS: 256,
     Table.RESOURCES: 1024,
     Table.SERVERS: 1024,
     Table.IDLE_MEMBERS: 1024,

@@ -7,7 +7,7 @@
 #ifndef SLUICE_COMMON_IDS_P4
 #define SLUICE_COMMON_IDS_P4
 
-// Tables. Next free: 0x13
+// Tables. Next free: 0x19
 #define TABLE_PORTS         0x01   // the router's MAC address at each ingress port, and whether servers or protected hosts are behind the port
 #define TABLE_SERVICES      0x02   // services by their addresses and ports; also the servers' own addresses and ports, to which access is denied
 #define TABLE_ORIGINS       0x03   // servers by their addresses and ports: finds the server that sent a packet
@@ -25,9 +25,12 @@
 #define TABLE_CHOOSE_OTHER  0x0f   // draws the other servers of a second look, which compares the loads of several servers
 #define TABLE_AGENTS        0x10   // agents of content services, by their ingress ports (v1model)
 #define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model, Tofino 2)
+#define TABLE_AGENT_HOPS    0x18   // agents as next hops of servers' answers (v1model, Tofino 2)
 #define TABLE_IDLE_MEMBERS  0x12   // servers that a second look may select from the queue of idle servers (v1model)
 
-// Actions. Next free: 0x25
+// Actions. Next free: 0x2d
+#define ACTION_SET_AGENT_HOP        0x2b
+#define ACTION_NO_AGENT_HOP         0x2c
 #define ACTION_SET_PORT             0x01
 #define ACTION_UNKNOWN_PORT         0x02
 #define ACTION_TO_SERVICE           0x03

@@ -160,7 +160,7 @@ struct splice_t {
     server_id_t agent;            // the agent; it has the id of a server of the content service
     bit<5>      shift;            // left shift of the server's windows in bits, signed; negative: right shift
     bit<4>      client_shift;     // left shift of the client's windows in bits
-    bit<32>     value;            // Turn.spliced: delta; Turn.agent: the agent's neighbour id; Turn.guessed: options of the handshake
+    bit<32>     value;            // Turn.spliced: delta; Turn.guessed: options of the handshake
                                   // (v1model/splice_cells.p4)
     bit<32>     client;           // Turn.guessed: the client's initial sequence number
 }
@@ -265,7 +265,6 @@ struct metadata_t {
     server_id_t  agent;           // the agent of the packet's content service that is behind the ingress port; set by agents
     bit<2>       attempt;         // in an agent's SYN: number of servers that refused the connection; set by front (v1model)
     server_id_t  refused_by;      // the last server that refused the connection; set by connections (v1model)
-    neighbour_id_t agent_neighbour; // the neighbour id of `agent`; set by agents
     bit<1>       way;             // the way of the connection table that contains the slot: 0 is way 1, 1 is way 2; set by
                                   // connections
     bit<32>      respliced;       // change of the TCP checksum's sum by rewritten numbers and windows; set by splice, caps

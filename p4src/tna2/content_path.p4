@@ -1,11 +1,11 @@
 // Content path: applies content switching to a packet after the connection table, before and after the translation of addresses.
 //
-//   reads  content, has_slot, pass, stable_choice, server_drop
+//   reads  content, has_slot, pass, stable_choice, server_drop, drop, turn
 //          what splice and resplice read
 //   writes server: the agent while the agent translates, and after translation the pinned server again
 //          neighbour, payload, preferred, next_pass, pin
 //          what splice and resplice write
-//   drops  what splice drops
+//   drops  what splice and agents drop
 #ifndef SLUICE_TNA2_CONTENT_PATH_P4
 #define SLUICE_TNA2_CONTENT_PATH_P4
 
@@ -14,8 +14,8 @@
 
 // Results of the content path for a packet, for later controls.
 struct spliced_t {
-    bit<32>     value;            // delta of a spliced connection's sequence numbers; of an answer to an agent, the agent's
-                                  // neighbour id; for a splice order: whether the stored delta equals the order's delta
+    bit<32>     value;            // delta of a spliced connection's sequence numbers; for a splice order: whether the stored
+                                  // delta equals the order's delta
     bit<1>      detour;           // an answer while the agent translates: it goes to the agent, with the client as destination
     server_id_t pin;              // the connection's pinned server; the packet itself may go to an agent
 }
@@ -79,18 +79,22 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     }
 }
 
-// Makes the agent the next hop of an answer to it. Sets the payload to 0, because a packet to an agent is not part of a response
-// to the client.
-control Detour(inout metadata_t meta, in spliced_t spliced, inout neighbour_id_t neighbour) {
+// Makes the agent the next hop of an answer to it: while the agent translates, the turn is the agent's number. Sets the payload to
+// 0, because a packet to an agent is not part of a response to the client.
+control Detour(inout metadata_t meta, in spliced_t spliced, inout verdict_t verdict) {
+    AgentHop() agent_hop;
+
     @hidden
     action to_agent() {
-        neighbour = spliced.value[15:0];
         meta.payload = 0;
     }
 
     apply {
         if (spliced.detour == 1) {
             to_agent();
+            if (verdict.drop == DropReason.none) {
+                agent_hop.apply(meta.turn, verdict);
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         if (meta.content != Content.client)                                 prefer.apply(meta);
         renew.apply(meta, all.decided);
 
-        detour.apply(meta, spliced, all.verdict.neighbour);
+        detour.apply(meta, spliced, all.verdict);
         if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
         else if (all.verdict.drop == DropReason.none) {
             if (all.server_drop != DropReason.none)                         server_unknown();

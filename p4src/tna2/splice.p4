@@ -1,7 +1,7 @@
 // Splice: decides whether the agent or the switch translates a packet of a content connection between client and server (Chow,
 // Wang & Prakash, section 3.1). Unlike in v1model/splice.p4, no server is chosen before the request.
 //
-//   reads  place, path, way, content, event, has_slot, pinned, claimed, turn, granted, agent, agent_neighbour, pass, preferred, drop
+//   reads  place, path, way, content, event, has_slot, pinned, claimed, turn, granted, agent, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
 //          value, detour

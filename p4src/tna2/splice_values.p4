@@ -1,4 +1,4 @@
-// Stores a 32-bit value for each slot: for a spliced connection the delta of its sequence numbers, otherwise its agent's neighbour id.
+// Stores the delta of sequence numbers for each slot of a spliced connection.
 #ifndef SLUICE_TNA2_SPLICE_VALUES_P4
 #define SLUICE_TNA2_SPLICE_VALUES_P4
 
@@ -13,11 +13,6 @@ control SpliceValue1(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
     RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) read = {
         void apply(inout bit<32> cell, out bit<32> result) {
             result = cell;
-        }
-    };
-    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) set_neighbour = {
-        void apply(inout bit<32> cell) {
-            cell = (bit<32>)meta.agent_neighbour;
         }
     };
     RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_1) set_delta = {
@@ -38,13 +33,7 @@ control SpliceValue1(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
 
     @hidden
     action do_detour() {
-        value = read.execute(slot);
         detour = 1;
-    }
-
-    @hidden
-    action do_set_neighbour() {
-        set_neighbour.execute(slot);
     }
 
     @hidden
@@ -70,12 +59,10 @@ control SpliceValue1(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
             meta.granted : ternary @name("granted");
             meta.turn    : ternary @name("turn");
         }
-        actions = { do_read; do_detour; do_set_neighbour; do_set_delta; do_compare; neither; }
+        actions = { do_read; do_detour; do_set_delta; do_compare; neither; }
         const entries = {
             (Path.order, _, _, _, GRANTED, _)                                 : do_set_delta();
             (Path.order, _, _, _, GRANTED_BEFORE, _)                          : do_compare();
-            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_neighbour();
-            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_neighbour();
             (Path.to_service, Content.client, _, _, _, 0x8000 &&& 0x8000)     : do_read();
             (Path.from_server, Content.server, _, _, _, 0x8000 &&& 0x8000)    : do_read();
             (Path.from_server, Content.server, _, _, _, _)                    : do_detour();
@@ -98,11 +85,6 @@ control SpliceValue2(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
             result = cell;
         }
     };
-    RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_2) set_neighbour = {
-        void apply(inout bit<32> cell) {
-            cell = (bit<32>)meta.agent_neighbour;
-        }
-    };
     RegisterAction<bit<32>, pin_slot_t, bit<32>>(splice_value_2) set_delta = {
         void apply(inout bit<32> cell) {
             cell = hdr.splice.delta;
@@ -121,13 +103,7 @@ control SpliceValue2(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
 
     @hidden
     action do_detour() {
-        value = read.execute(slot);
         detour = 1;
-    }
-
-    @hidden
-    action do_set_neighbour() {
-        set_neighbour.execute(slot);
     }
 
     @hidden
@@ -153,12 +129,10 @@ control SpliceValue2(in pin_slot_t slot, in headers_t hdr, in metadata_t meta, i
             meta.granted : ternary @name("granted");
             meta.turn    : ternary @name("turn");
         }
-        actions = { do_read; do_detour; do_set_neighbour; do_set_delta; do_compare; neither; }
+        actions = { do_read; do_detour; do_set_delta; do_compare; neither; }
         const entries = {
             (Path.order, _, _, _, GRANTED, _)                                 : do_set_delta();
             (Path.order, _, _, _, GRANTED_BEFORE, _)                          : do_compare();
-            (Path.to_service, Content.agent, Event.syn, 1, _, _)              : do_set_neighbour();
-            (Path.to_service, Content.agent, Event.syn, _, GRANTED, _)        : do_set_neighbour();
             (Path.to_service, Content.client, _, _, _, 0x8000 &&& 0x8000)     : do_read();
             (Path.from_server, Content.server, _, _, _, 0x8000 &&& 0x8000)    : do_read();
             (Path.from_server, Content.server, _, _, _, _)                    : do_detour();

@@ -2,17 +2,18 @@
 // sent it.
 //
 //   reads  ingress_port, connection
-//   writes agent, agent_neighbour
-//   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service, and as a neighbour
-//   drops  not_an_agent
+//   writes agent
+//          neighbour: of an answer to an agent
+//   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service
+//          agent_hops: agent -> the agent as a neighbour
+//   drops  not_an_agent, server_unknown
 #ifndef SLUICE_V1MODEL_AGENTS_P4
 #define SLUICE_V1MODEL_AGENTS_P4
 
 control Agents(inout metadata_t meta, inout DropReason drop) {
     @id(ACTION_SET_AGENT)
-    action set_agent(server_id_t agent, neighbour_id_t neighbour) {
+    action set_agent(server_id_t agent) {
         meta.agent = agent;
-        meta.agent_neighbour = neighbour;
     }
 
     @defaultonly
@@ -35,6 +36,34 @@ control Agents(inout metadata_t meta, inout DropReason drop) {
 
     apply {
         agents.apply();
+    }
+}
+
+// Makes an agent the next hop of a server's answer, whose destination is the client. If the agent is no longer configured, the
+// answer is dropped: the client's packets go to another agent, which opens the connection again.
+control AgentHop(in server_id_t agent, inout verdict_t verdict) {
+    @id(ACTION_SET_AGENT_HOP)
+    action set_agent_hop(neighbour_id_t neighbour) {
+        verdict.neighbour = neighbour;
+    }
+
+    @defaultonly
+    @id(ACTION_NO_AGENT_HOP)
+    action no_agent_hop() {
+        verdict.drop = DropReason.server_unknown;
+    }
+
+    @name(".SluiceIngress.splice.agent_hops")
+    @id(TABLE_AGENT_HOPS)
+    table agent_hops {
+        key = { agent : exact @name("agent"); }
+        actions = { set_agent_hop; no_agent_hop; }
+        const default_action = no_agent_hop;
+        size = AGENTS;
+    }
+
+    apply {
+        agent_hops.apply();
     }
 }
 

@@ -8,14 +8,14 @@
 //              ack, SACK blocks           ------------->  - delta
 //
 //   reads  place, path, pass, next_pass, way, content, event, payload, has_slot, pinned, claimed, state, server, stable_choice
-//          agent, agent_neighbour, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
+//          agent, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
 //   writes server: the agent, while the agent translates
 //          neighbour, options.mss, respliced, tcp, sack_blocks, inner_transport
 //          guessed, ethernet.type, vlan.type: of a guessed segment
 //          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
 //          the cell of splice_cells
-//   drops  spliced, no_slot, unbound, syn_payload
+//   drops  spliced, no_slot, unbound, syn_payload, server_unknown
 //
 // Payload of a client's SYN (TCP Fast Open) never reaches a server, because a server that accepts it without a cookie would
 // answer before the rules have read the payload. Agents drop the payload of a SYN, and the client repeats it (RFC 7413, section
@@ -27,6 +27,7 @@
 #ifndef SLUICE_V1MODEL_SPLICE_P4
 #define SLUICE_V1MODEL_SPLICE_P4
 
+#include "agents.p4"
 #include "splice_cells.p4"
 #include "resplice.p4"
 
@@ -37,6 +38,7 @@ const bit<16> GUESSED_MSS_LIMIT = 1446;
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout verdict_t verdict) {
     SpliceCells() cells;
     Resplice() resplice;
+    AgentHop() agent_hop;
 
     splice_t splice;
 
@@ -71,7 +73,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
             } else if (meta.content == Content.client) {
                 meta.server = splice.agent;
             } else {
-                verdict.neighbour = splice.value[15:0];
+                agent_hop.apply(splice.agent, verdict);
             }
         } else if (meta.content == Content.agent && meta.next_pass == Pass.first && meta.path != Path.order) {
             verdict.drop = DropReason.no_slot;

@@ -1,5 +1,5 @@
 // The cell of a content connection's slot. It contains the turn (which device translates: agent or switch), the agent, window
-// shifts, and the delta of sequence numbers or the agent's neighbour id. For a guessed connection (whose server was chosen before
+// shifts, and the delta of sequence numbers. For a guessed connection (whose server was chosen before
 // a request), it contains the client's initial sequence number and the handshake's options.
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
@@ -46,7 +46,7 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
                                         ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
                 bool is_allowed = is_owner && (bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced;
                 if (hdr.splice.turn == (bit<8>)Turn.agent) {
-                    ordered = ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 21w0 ++ meta.agent_neighbour;
+                    ordered = ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 37w0;
                     is_allowed = (bit<8>)cell[SPLICE_TURN] == (bit<8>)Turn.guessed && cell[GUESSED_CLIENT] == hdr.splice.delta;
                 }
                 if (is_allowed || cell == ordered) {
@@ -56,7 +56,7 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
                     hdr.splice.status = (bit<8>)SpliceStatus.not_yours;
                 }
             } else if (meta.claimed == 1 || (meta.event == Event.syn && agents_turn)) {
-                splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 21w0 ++ meta.agent_neighbour);
+                splice_cells.write(index, ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 37w0);
             } else if (!is_owner || meta.event == Event.syn) {
                 drop = DropReason.spliced;
             }

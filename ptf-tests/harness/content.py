@@ -157,6 +157,7 @@ class ContentTest(StageTest):
             *(entries.group(group, shop) for group in (IMAGES, FAST)),
             *(entries.origin(shop, agent) for agent in (AGENT_1, AGENT_2)),
             *(entries.content_origin(shop, server) for server in (X1, X2, X3)),
+            *(entries.agent_hop(agent) for agent in (AGENT_1, AGENT_2)),
             *(entries.agent(shop, self.switch.number(agent.host.port), agent) for agent in (AGENT_1, AGENT_2)),
             entries.capacities(shop, {AGENT_1: 1}),
             entries.capacities(IMAGES, {X2: 1}),

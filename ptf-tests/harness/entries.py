@@ -240,7 +240,13 @@ def content_origin(of: Service, server: Server) -> P4TableEntry:
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:
     """Return the entry of an agent of the content service `of`: the agent `server`, at port `number` of the target."""
     match = {"port": number, "address": of.address, "service_port": of.port}
-    return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, neighbour=neighbour_id(server.host.address))
+    return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id)
+
+
+def agent_hop(server: Server) -> P4TableEntry:
+    """Return the entry that makes the agent `server` the next hop of servers' answers."""
+    hop = neighbour_id(server.host.address)
+    return _entry(Table.AGENT_HOPS, {"agent": server.id}, Action.SET_AGENT_HOP, neighbour=hop)
 
 
 def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:

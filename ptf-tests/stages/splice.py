@@ -403,6 +403,17 @@ class AnswerToAnUnresolvedAgent(ContentTest):
         )
 
 
+class AnswerToARemovedAgent(ContentTest):
+    """An answer to an agent that is no longer configured is dropped."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.delete(entries.agent_hop(flow.agent))
+        answer = flow.reply(b"200", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 30)
+        self.drops(flow.server.host.port, answer, DropReason.SERVER_UNKNOWN)
+
+
 class Resets(ContentTest):
     """Before the splice an RST is sent to the agent; afterwards an RST is translated, and ends the connection."""
 

@@ -56,9 +56,9 @@ class World(world.World):
         for number, host in AGENTS.items():
             behind = PORT_OF[number]
             match: dict[str, world.Value] = {"port": behind, "address": address, "service_port": port}
-            made.append(
-                self._entry("agents", match, "set_agent", {"agent": number, "neighbour": world.neighbour_id(host)})
-            )
+            made.append(self._entry("agents", match, "set_agent", {"agent": number}))
+            hop = {"neighbour": world.neighbour_id(host)}
+            made.append(self._entry("agent_hops", {"agent": number}, "set_agent_hop", hop))
             made += [self._neighbour(behind, host), self._via({"destination": (host, 32)}, host)]
         for number, (host, at, action) in {
             **{number: (host, port, "from_server") for number, host in AGENTS.items()},

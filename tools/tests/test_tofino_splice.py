@@ -28,7 +28,7 @@ LOOKS = {"LOOK_ANY": 0, "LOOK_LIVE": 1, "LOOK_CLAIM": 2}
 MEMBERS = {f"{enum}.{each.name}": each.value for enums in ENUMS for enum, members in enums.items() for each in members}
 NAMED = MEMBERS | CONSTANTS | LOOKS
 AGENT, OTHER_AGENT, SERVER, OTHER_SERVER = 7, 9, 100, 101
-NEIGHBOUR, DELTA = 0x0200, 0xFFFFFF00
+DELTA = 0xFFFFFF00
 
 
 def number(word: str) -> int:
@@ -88,7 +88,7 @@ class Packet:
     passed: str = "first"
     preferred: int = 0
     to: int = 0
-    """The number of the server or agent that receives the packet (0: none); for a detour, the agent's neighbour id."""
+    """The number of the server or agent that receives the packet (0: none)."""
     said: list[str] = field(default_factory=list[str])
     """Events during the packet's processing: drops, the status of an order, and requests for another pass."""
     translated: int | None = None
@@ -168,14 +168,11 @@ class Slot:
             self.turn = fields["turn"] if self.turn == agent else self.turn
 
     def touch_value(self, action: str, packet: Packet, fields: dict[str, int]) -> None:
-        """Execute the stateful unit of the registers splice_value_*, which contain a connection's delta
-        or its agent's neighbour id."""
+        """Execute the stateful unit of the registers splice_value_*, which contain a connection's delta."""
         if action == "do_read":
             packet.translated = self.value
         elif action == "do_detour":
-            packet.to = self.value
-        elif action == "do_set_neighbour":
-            self.value = NEIGHBOUR + packet.agent
+            packet.to = fields["turn"]
         elif action == "do_set_delta":
             self.value = packet.delta
         elif action == "do_compare":
@@ -229,7 +226,7 @@ def test_without_a_slot_only_an_agents_syn_is_accepted(slot: Slot) -> None:
 def test_in_an_agents_turn_both_sides_go_to_it_and_its_own_to_the_server(opened: Slot) -> None:
     assert opened.take(clients()).to == AGENT
     assert opened.take(clients("syn")).to == AGENT
-    assert opened.take(servers()).to == NEIGHBOUR + AGENT
+    assert opened.take(servers()).to == AGENT
     sent = opened.take(agents("payload"))
     assert (sent.to, sent.said, sent.translated) == (SERVER, [], None)
     assert opened.take(servers(pinned=0)).said == ["drop_as(DropReason.unbound)"]
@@ -243,7 +240,7 @@ def test_another_agents_syn_takes_a_connection_over_and_its_other_packets_do_not
     assert opened.take(agents("payload", OTHER_AGENT)).said == ["drop_as(DropReason.spliced)"]
     assert opened.take(agents("syn", OTHER_AGENT)).said == []
     assert opened.take(clients()).to == OTHER_AGENT
-    assert opened.take(servers()).to == NEIGHBOUR + OTHER_AGENT
+    assert opened.take(servers()).to == OTHER_AGENT
     assert opened.take(agents("ack")).said == ["drop_as(DropReason.spliced)"]
     assert opened.take(order()).said == ["answer(SpliceStatus.not_yours)"]
 
@@ -286,5 +283,5 @@ def test_a_slot_that_was_spliced_begins_in_its_new_agents_turn(spliced: Slot) ->
     spliced.live = False
     assert spliced.take(agents("syn", OTHER_AGENT)).said == []
     assert spliced.take(agents("syn", OTHER_AGENT, passed="claim")).said == []
-    assert (spliced.turn, spliced.value) == (OTHER_AGENT, NEIGHBOUR + OTHER_AGENT)
+    assert (spliced.turn, spliced.value) == (OTHER_AGENT, DELTA)
     assert spliced.take(clients()).to == OTHER_AGENT

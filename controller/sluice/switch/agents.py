@@ -19,12 +19,22 @@ def entries(state: State) -> Iterator[P4TableEntry]:
         address, _, port = service.endpoint
         for agent in service.servers:
             if (agent_port := _port(state, agent)) is not None:
-                number = state.neighbour_ids[agent.address]
                 yield P4TableEntry(
                     Table.AGENTS,
                     match=P4TableMatch(port=agent_port, address=address, service_port=port),
-                    action=P4TableAction(Action.SET_AGENT, agent=agent.id, neighbour=number),
+                    action=P4TableAction(Action.SET_AGENT, agent=agent.id),
                 )
+
+
+def hops(state: State) -> Iterator[P4TableEntry]:
+    """Yield an entry for each agent on a connected subnet: the agent as the next hop of servers' answers."""
+    for agent in dict.fromkeys(state.plan.agents):
+        if state.plan.interfaces_towards(agent.address):
+            yield P4TableEntry(
+                Table.AGENT_HOPS,
+                match=P4TableMatch(agent=agent.id),
+                action=P4TableAction(Action.SET_AGENT_HOP, neighbour=state.neighbour_ids[agent.address]),
+            )
 
 
 def _port(state: State, agent: Server) -> int | None:

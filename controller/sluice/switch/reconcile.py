@@ -48,6 +48,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.ROUTES, forward.routes),
     (Table.TIMERS, connections.timers),
     (Table.SERVERS, translate.entries),
+    (Table.AGENT_HOPS, agents.hops),
     (Table.AGENTS, agents.entries),
     (Table.RESOURCES, resources.entries),
     (Table.ORIGINS, classify.origins),
@@ -312,8 +313,8 @@ def _interpret(session: Session, readback: Readback) -> None:
                 readback.used_ids.add(params[0])
                 if (address := forward.address_noted(entry.metadata)) is not None:
                     readback.neighbour_ids[address] = params[0]
-            case Table.AGENTS if params:
-                readback.used_ids.add(params[1])
+            case Table.AGENT_HOPS if params:
+                readback.used_ids.add(params[0])
             case Table.DESTINATIONS if params[0] != destinations.UNLISTED:
                 address = from_number(match[1], IPV4_BITS)
                 readback.destinations[address] = params[0]

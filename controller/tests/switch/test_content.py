@@ -96,10 +96,14 @@ def test_entries() -> None:
 def test_agents_are_behind_the_port_of_their_subnet_or_where_they_answer_arp() -> None:
     state = _state()
     shop = from_text("10.0.0.100")
-    first = ((3, shop, 80), Action.SET_AGENT, {"agent": A1, "neighbour": state.neighbour_ids[from_text("10.0.3.31")]})
-    second = ((5, shop, 80), Action.SET_AGENT, {"agent": A2, "neighbour": state.neighbour_ids[from_text("10.0.4.32")]})
+    first = ((3, shop, 80), Action.SET_AGENT, {"agent": A1})
+    second = ((5, shop, 80), Action.SET_AGENT, {"agent": A2})
     assert _calls(state, Table.AGENTS) == [first, second]
     assert _calls(replace(state, neighbours={}), Table.AGENTS) == [first], "its subnet has two ports"
+    hops = [((A1,), "10.0.3.31"), ((A2,), "10.0.4.32")]
+    assert _calls(state, Table.AGENT_HOPS) == [
+        (match, Action.SET_AGENT_HOP, {"neighbour": state.neighbour_ids[from_text(address)]}) for match, address in hops
+    ]
 
 
 def test_groups_are_chosen_from_as_services_are_and_agents_by_capacity() -> None:

@@ -120,7 +120,7 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_content", &[&[2], &[1], &[0]]);
         s.add("services", endpoint(&GROUP), "to_group", &[&[1], &[0], &SERVICE, &http]);
         let behind = vec![exact(&[SERVER_PORT as u8]), exact(&SERVICE), exact(&http)];
-        s.add("agents", behind, "set_agent", &[&AGENT_ID, &[SERVERS_HOP]]);
+        s.add("agents", behind, "set_agent", &[&AGENT_ID]);
         s.add("servers", vec![exact(&AGENT_ID)], "to_server", &[&AGENT, &http, &[0]]);
         let id = s.table("choose_stable");
         let call = s.call(id, "choose_stable_server", &[&AGENT_ID]);
