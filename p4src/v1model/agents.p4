@@ -42,12 +42,14 @@ control Agents(inout metadata_t meta, inout DropReason drop) {
 // Makes an agent the next hop of a server's answer, whose destination is the client. If the agent is no longer configured, the
 // answer is dropped: the client's packets go to another agent, which opens the connection again.
 control AgentHop(in server_id_t agent, inout verdict_t verdict) {
+    @name(".SluiceIngress.splice.set_agent_hop")
     @id(ACTION_SET_AGENT_HOP)
     action set_agent_hop(neighbour_id_t neighbour) {
         verdict.neighbour = neighbour;
     }
 
     @defaultonly
+    @name(".SluiceIngress.splice.no_agent_hop")
     @id(ACTION_NO_AGENT_HOP)
     action no_agent_hop() {
         verdict.drop = DropReason.server_unknown;
