@@ -17,7 +17,7 @@ from topo.testbed.nodes import switch_kind
 
 TOFINO = "tofino"
 REPETITIONS = 3
-DEMO_S, READ_S = 700.0, 0.1
+DEMO_S, READ_S = 900.0, 0.1
 """Approximate seconds of a demo, and of reading the records of a demo from disk."""
 PHASES = {"equal": "equal split", "r": "R decides"}
 

@@ -396,7 +396,7 @@ class DropReason(IntEnum):
     NO_SERVER = 15
     """The service has no server to choose, or the cell for a candidate server belongs to another connection."""
     SERVER_UNKNOWN = 16
-    """The connection is pinned to a server that is no longer configured."""
+    """The connection is pinned to a server that is no longer configured, or an answer is for such an agent."""
     NO_ROUTE = 17
     """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18

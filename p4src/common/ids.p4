@@ -227,7 +227,7 @@ enum bit<8> DropReason {
     direct_to_server     = 13, // sent to a server's own address and port instead of to its service
     admission_refused    = 14, // a SYN for a new connection, above the rate of its service or of its destination
     no_server            = 15, // the service has no server to choose, or the cell for a candidate server belongs to another connection
-    server_unknown       = 16, // the connection is pinned to a server that is no longer configured
+    server_unknown       = 16, // the connection is pinned to a server that is no longer configured, or an answer is for such an agent
     no_route             = 17, // no prefix matches the destination
     neighbour_unresolved = 18, // the MAC address of the next hop is unknown; the controller resolves it by ARP and then sends the packet
     arp_ignored          = 19, // an ARP request or reply for an address that is not the router's or a service's (its sender is reported), or another ARP packet

@@ -260,12 +260,12 @@ class TofinoSwitch(_OfKind):
     """The factor by which every phase and every interval of the controller is longer. With so small a load an interval
     of usual length would have too few connections, and the driver needs a fraction of a second to read registers."""
     r_phase_share = 1.5
-    """The phase is longer because so few connections make its mean vary: in three runs with the usual number of
-    periods, R brought the mean connect time to 0.20, 0.21 and 0.30 of the equal split's. Settling takes a third of
-    these periods."""
+    """The phase is longer because so few connections make its mean vary: in two runs with the usual number of periods,
+    R brought the mean connect time to 0.20 and 0.30 of the equal split's. Settling takes a third of these periods."""
     has_live_page = False
-    """The driver needs seconds to read the counters that the page shows. With the page, the controller would wait for
-    the counts of its decisions: decisions were 9 s apart (median) in place of 4 to 5 s."""
+    """The driver needs seconds to read the counters that the page shows, and the controller would wait for the counts
+    of its decisions. With the page, and a sample of the demo every 2 s, decisions were 9 s apart (median of one run);
+    now they are 4 to 5 s apart."""
     parted_from_servers = False
 
 
